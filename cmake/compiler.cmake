@@ -1,0 +1,43 @@
+# Flags that hold for every file of ours: warnings are errors, the binaries are hardened.
+add_library(cerco_flags INTERFACE)
+target_compile_options(cerco_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wimplicit-fallthrough -Wunused -Wno-missing-field-initializers -Wno-gnu-statement-expression
+  -Wno-missing-designated-field-initializers -Werror
+  -fno-strict-aliasing -fstack-protector-strong)
+target_include_directories(cerco_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(cerco_flags INTERFACE FMT_HEADER_ONLY=1 _GNU_SOURCE=1)
+target_link_options(cerco_flags INTERFACE -fuse-ld=lld -Wl,-z,relro,-z,now)
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
+set(CMAKE_C_FLAGS_DEBUG "-O0 -g1")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2")
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+find_program(CERCO_CCACHE ccache)
+if(CERCO_CCACHE)
+  # A precompiled header is compared by content, so that ccache may serve files that use one.
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CERCO_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
+  add_compile_options(-Xclang -fno-pch-timestamp)
+endif()
+if(CERCO_SANITIZE)
+  target_compile_options(cerco_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+                         -fno-omit-frame-pointer)
+  target_compile_definitions(cerco_flags INTERFACE CERCO_SANITIZE=1)
+  target_link_options(cerco_flags INTERFACE -fsanitize=address,undefined)
+endif()
+if(CERCO_FUZZ)
+  target_compile_options(cerco_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+# Statically linked programs that run inside a sandbox are never built with sanitizers.
+add_library(cerco_flags_static INTERFACE)
+target_compile_options(cerco_flags_static INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
+  -Wno-gnu-statement-expression -Wno-missing-designated-field-initializers -Werror -fno-strict-aliasing -Os)
+target_include_directories(cerco_flags_static INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(cerco_flags_static INTERFACE FMT_HEADER_ONLY=1 _GNU_SOURCE=1)
+target_link_options(cerco_flags_static INTERFACE -fuse-ld=lld -static -Wl,--gc-sections)
+# For sources of others that we only compile: same sanitizers, no warnings of ours.
+add_library(cerco_flags_loose INTERFACE)
+target_compile_options(cerco_flags_loose INTERFACE -w)
+if(CERCO_SANITIZE)
+  target_compile_options(cerco_flags_loose INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)
+endif()

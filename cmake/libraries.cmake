@@ -1,0 +1,20 @@
+# The libraries of others, each found once; docs/decisions.md names the rival of each.
+find_package(Threads REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
+find_path(CERCO_SODIUM_INCLUDE sodium.h REQUIRED)
+find_library(CERCO_SODIUM_STATIC libsodium.a REQUIRED)
+find_library(CERCO_CARES cares REQUIRED)
+find_library(CERCO_PSL psl REQUIRED)
+add_library(cerco_sodium INTERFACE)
+target_link_libraries(cerco_sodium INTERFACE ${CERCO_SODIUM_STATIC} Threads::Threads)
+add_library(cerco_openssl INTERFACE)
+target_link_libraries(cerco_openssl INTERFACE OpenSSL::SSL OpenSSL::Crypto)
+add_library(cerco_cares INTERFACE)
+target_link_libraries(cerco_cares INTERFACE ${CERCO_CARES})
+add_library(cerco_psl INTERFACE)
+target_link_libraries(cerco_psl INTERFACE ${CERCO_PSL})
+# Asio is compiled once (BOOST_ASIO_SEPARATE_COMPILATION), else each file pays for it again.
+add_library(cerco_asio STATIC ${CMAKE_SOURCE_DIR}/cmake/asio.cc)
+target_compile_definitions(cerco_asio PUBLIC BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED
+                           BOOST_ASIO_DISABLE_THREADS)
+target_link_libraries(cerco_asio PUBLIC Threads::Threads cerco_openssl PRIVATE cerco_flags_loose)

@@ -1,0 +1,32 @@
+# One executable a process: src/main/NAME_main.cc. `cerco`, the supervisor and the journal link
+# libstdc++ statically, which halves their own start.
+function(cerco_program name)
+  cmake_parse_arguments(P "STATIC_RUNTIME" "MAIN" "DEPENDS" ${ARGN})
+  if(NOT EXISTS ${CMAKE_SOURCE_DIR}/${P_MAIN})
+    return()
+  endif()
+  add_executable(${name} ${CMAKE_SOURCE_DIR}/${P_MAIN})
+  target_link_libraries(${name} PRIVATE cerco_flags ${P_DEPENDS})
+  if(P_STATIC_RUNTIME AND NOT CERCO_SANITIZE)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+endfunction()
+
+cerco_program(cerco MAIN src/main/cerco_main.cc DEPENDS cli STATIC_RUNTIME)
+cerco_program(cerco-journal MAIN src/main/journal_main.cc DEPENDS journal STATIC_RUNTIME)
+cerco_program(cerco-gateway MAIN src/main/gateway_main.cc DEPENDS gateway)
+cerco_program(cerco-broker MAIN src/main/broker_main.cc DEPENDS broker)
+# cerco with single protections taken out of its plan, for the tests' positive controls; never installed.
+cerco_program(cerco-without MAIN tests/support/without_main.cc DEPENDS cli STATIC_RUNTIME)
+
+# cerco-init runs inside the sandbox: static, small, without sanitizers, and so built from sources.
+file(GLOB init_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/init/*.cc)
+list(FILTER init_sources EXCLUDE REGEX "_test\\.cc$")
+if(init_sources AND EXISTS ${CMAKE_SOURCE_DIR}/src/main/init_main.cc)
+  file(GLOB init_needs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/os/*.cc ${CMAKE_SOURCE_DIR}/src/confine/*.cc
+       ${CMAKE_SOURCE_DIR}/src/base/*.cc)
+  list(FILTER init_needs EXCLUDE REGEX "_test\\.cc$")
+  add_executable(cerco-init ${CMAKE_SOURCE_DIR}/src/main/init_main.cc ${init_sources} ${init_needs})
+  target_compile_options(cerco-init PRIVATE -ffunction-sections -fdata-sections -fno-sanitize=all)
+  target_link_libraries(cerco-init PRIVATE cerco_flags_static cerco_sodium)
+endif()

@@ -1,0 +1,108 @@
+// Tests of module base.
+#include "base/base.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace {
+
+enum class Colour { red, green, last_ = green };
+struct Inner {
+  std::string name;
+  std::vector<std::uint16_t> ports;
+  bool operator==(const Inner&) const = default;
+  template <class Wire>
+  void fields(Wire& wire) {
+    wire(name, ports);
+  }
+};
+struct Outer {
+  Colour colour = Colour::red;
+  std::optional<Inner> inner;
+  std::map<std::string, std::string> words;
+  std::variant<Inner, std::string> either;
+  bool operator==(const Outer&) const = default;
+  template <class Wire>
+  void fields(Wire& wire) {
+    wire(colour, inner, words, either);
+  }
+};
+
+Outer sample() {
+  return {Colour::green, Inner{"a", {1, 65535}}, {{"k", "v"}}, std::string("word")};
+}
+
+TEST(Wire, RoundTrips) {
+  const auto back = base::decode<Outer>(base::encode(sample()), "outer");
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, sample());
+}
+
+TEST(Wire, EveryCutIsRefused) {
+  const std::string bytes = base::encode(sample());
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(base::decode<Outer>(bytes.substr(0, size), "outer")) << size;
+  }
+  EXPECT_FALSE(base::decode<Outer>(bytes + "x", "outer"));
+}
+
+TEST(Wire, UnknownEnumAndHugeCountAreRefused) {
+  std::string bytes = base::encode(sample());
+  bytes[0] = 2;
+  EXPECT_FALSE(base::decode<Outer>(bytes, "outer"));
+  EXPECT_FALSE(base::decode<std::vector<std::string>>(std::string(8, '\xff'), "list"));
+}
+
+TEST(Text, ClosestFindsASlipAndNothingFarAway) {
+  static constexpr std::array<std::string_view, 3> kKeys = {"memory", "processes", "disk"};
+  EXPECT_EQ(base::closest("memroy", kKeys), "memory");
+  EXPECT_EQ(base::closest("zzzzzzzz", kKeys), "");
+}
+
+TEST(Text, NumbersAreStrict) {
+  EXPECT_EQ(base::parse_number("18446744073709551615"), 18446744073709551615ULL);
+  EXPECT_FALSE(base::parse_number("18446744073709551616"));
+  EXPECT_FALSE(base::parse_number("01"));
+  EXPECT_FALSE(base::parse_number("+1"));
+  EXPECT_FALSE(base::parse_number(""));
+}
+
+TEST(Text, Glob) {
+  EXPECT_TRUE(base::glob_matches("**/.env", "a/b/.env"));
+  EXPECT_TRUE(base::glob_matches("/v1/*", "/v1/me"));
+  EXPECT_FALSE(base::glob_matches("/v1/*", "/v1/me/x"));
+  EXPECT_TRUE(base::glob_matches("/v1/**", "/v1/me/x"));
+  EXPECT_TRUE(base::glob_matches("id_rsa*", "id_rsa.pub"));
+  EXPECT_FALSE(base::glob_matches("a?c", "a/c"));
+}
+
+TEST(Text, PrintableNeutralisesTerminalControls) {
+  EXPECT_EQ(base::printable("a\x1b]52;c\x07"), "a\\x1b]52;c\\x07");
+  EXPECT_EQ(base::printable("\xe2\x80\xae"), "\\u{202e}");
+  EXPECT_EQ(base::printable("\xff"), "\\xff");
+  EXPECT_EQ(base::printable("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f");
+}
+
+TEST(Text, Base64IsStrict) {
+  EXPECT_EQ(base::base64("user:pw"), "dXNlcjpwdw==");
+  EXPECT_EQ(base::from_base64("dXNlcjpwdw=="), "user:pw");
+  EXPECT_FALSE(base::from_base64("dXNlcjpwdw"));
+  EXPECT_FALSE(base::from_base64("dXNl cjpwdw=="));
+}
+
+TEST(Error, LineNamesWhereWhatAndWhatWouldBeRight) {
+  const auto error = base::bad_input("p.toml:3:1", "unknown key `memroy`", "expected one of …").error();
+  EXPECT_EQ(error.line(), "p.toml:3:1: unknown key `memroy`; expected one of …");
+  EXPECT_EQ(base::system_error("mount /x", 1).error().within("start sandbox").line(),
+            "start sandbox: mount /x: EPERM (Operation not permitted)");
+}
+
+TEST(Secret, MovesAndReveals) {
+  base::Secret first("token");
+  base::Secret second = std::move(first);
+  EXPECT_EQ(second.reveal(), "token");
+  EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move): the moved-from state is the test
+}
+
+}  // namespace

@@ -1,0 +1,411 @@
+// What is wanted: the Policy, its parser, and the one matcher that decides about egress.
+//
+// Pure: no file is opened and no clock is read here. Every key of the policy file has a field
+// below, in the order of the file. `parse.cc` reads TOML and JSON into the same tree, `match.cc`
+// decides, `address.cc` judges addresses.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/base.h"
+
+namespace policy {
+
+// Limits, budgets and durations that are "unlimited".
+inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+enum class Code { tools_only, reviewed, unreviewed, last_ = unreviewed };
+enum class Tier { isolate, container, gvisor, microvm, last_ = microvm };
+enum class SeccompProfile { strict, standard, debug, browser, last_ = browser };  // standard is "default"
+enum class RootMode { read_only, scratch, last_ = scratch };
+enum class BaseKind { host, dir, image, last_ = image };
+enum class WorkdirMode { empty, overlay, copy, last_ = copy };
+enum class NetworkDefault { deny, open_public, last_ = open_public };  // open_public is "public"
+enum class NetworkMode { enforce, audit, last_ = audit };
+enum class Action { note, alert, freeze, revoke, cut_network, kill, last_ = kill };
+enum class Need { best, required, last_ = required };
+enum class Own { pass, strip, refuse, last_ = refuse };
+
+struct Isolation {
+  std::optional<Tier> tier;  // nullopt is "auto"
+  std::vector<std::string> accept;
+  bool allow_emulation = false;
+  SeccompProfile seccomp = SeccompProfile::standard;
+  bool operator==(const Isolation&) const = default;
+  template <class W>
+  void fields(W& w) { w(tier, accept, allow_emulation, seccomp); }
+};
+
+struct Base {
+  BaseKind kind = BaseKind::host;
+  std::string name;  // path or image name
+  bool operator==(const Base&) const = default;
+  template <class W>
+  void fields(W& w) { w(kind, name); }
+};
+
+struct Workdir {
+  WorkdirMode mode = WorkdirMode::empty;
+  std::string from;
+  bool operator==(const Workdir&) const = default;
+  template <class W>
+  void fields(W& w) { w(mode, from); }
+};
+
+struct Filesystem {
+  Base base;
+  RootMode root = RootMode::read_only;
+  std::vector<std::string> read_only;
+  Workdir workdir;
+  bool reserve = false;
+  std::vector<std::string> hide;
+  bool operator==(const Filesystem&) const = default;
+  template <class W>
+  void fields(W& w) { w(base, root, read_only, workdir, reserve, hide); }
+};
+
+struct Environment {
+  std::map<std::string, std::string> set;
+  std::vector<std::string> pass;
+  std::vector<std::string> plain;
+  bool operator==(const Environment&) const = default;
+  template <class W>
+  void fields(W& w) { w(set, pass, plain); }
+};
+
+// Sizes in bytes, durations in milliseconds; kUnlimited where it was "unlimited".
+struct Limits {
+  std::uint64_t cpus_milli = 2000;  // thousandths of one processor
+  std::uint64_t memory = 2ULL << 30;
+  std::uint64_t swap = 0;
+  std::uint64_t processes = 1024;
+  std::uint64_t disk = 4ULL << 30;
+  std::uint64_t inodes = 400000;
+  std::uint64_t files = 65536;
+  std::uint64_t output = kUnlimited;
+  std::uint64_t wall_ms = 3600'000;
+  std::uint64_t idle_ms = 1800'000;
+  std::uint64_t cpu_ms = kUnlimited;
+  std::uint64_t io = kUnlimited;  // bytes a second
+  std::vector<std::string> not_required;
+  bool operator==(const Limits&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(cpus_milli, memory, swap, processes, disk, inodes, files, output, wall_ms, idle_ms, cpu_ms, io,
+      not_required);
+  }
+};
+
+struct UpstreamProxy {
+  std::string url;
+  std::vector<std::string> no_proxy;
+  std::map<std::string, std::string> auth;
+  bool operator==(const UpstreamProxy&) const = default;
+  template <class W>
+  void fields(W& w) { w(url, no_proxy, auth); }
+};
+
+struct Network {
+  NetworkDefault fallback = NetworkDefault::deny;  // key `default`
+  NetworkMode mode = NetworkMode::enforce;
+  std::vector<std::string> resolvers;  // IP or IP:port
+  std::vector<std::string> ca;         // files
+  UpstreamProxy upstream_proxy;
+  bool operator==(const Network&) const = default;
+  template <class W>
+  void fields(W& w) { w(fallback, mode, resolvers, ca, upstream_proxy); }
+};
+
+struct Alerts {
+  Action blocked_range = Action::alert;
+  Action new_destination = Action::note;
+  Action request_spike = Action::alert;
+  Action placeholder_misuse = Action::alert;
+  Action placeholder_in_body = Action::note;
+  bool operator==(const Alerts&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(blocked_range, new_destination, request_spike, placeholder_misuse, placeholder_in_body);
+  }
+};
+
+struct Audit {
+  Need exec = Need::best;
+  Need journal = Need::required;
+  bool operator==(const Audit&) const = default;
+  template <class W>
+  void fields(W& w) { w(exec, journal); }
+};
+
+struct HeaderRules {
+  std::map<std::string, std::string> require;  // name (lower case) → exact value
+  std::vector<std::string> forbid;             // names, lower case
+  bool operator==(const HeaderRules&) const = default;
+  template <class W>
+  void fields(W& w) { w(require, forbid); }
+};
+
+// Exactly one of host, tcp, cidr, preset is not empty.
+struct Egress {
+  std::string name;
+  std::string host;    // canonical lower-case A-label, perhaps with a leading "*." or "**."
+  std::string tcp;     // "host-or-ip:port"
+  std::string cidr;
+  std::string preset;
+  std::vector<std::uint16_t> ports;
+  std::vector<std::string> addresses;  // CIDRs, or "host"
+  std::vector<std::string> methods;    // empty: no restriction; GET includes HEAD
+  std::vector<std::string> paths;
+  bool encoded_slash = false;
+  HeaderRules headers;
+  std::uint64_t max_body = kUnlimited;
+  std::uint64_t max_requests = kUnlimited;
+  std::uint64_t max_up = kUnlimited;
+  std::uint64_t max_down = kUnlimited;
+  Own own = Own::pass;
+  // Some key that makes the gateway look inside was written (methods … max_requests).
+  bool inspects = false;
+  bool operator==(const Egress&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(name, host, tcp, cidr, preset, ports, addresses, methods, paths, encoded_slash, headers, max_body,
+      max_requests, max_up, max_down, own, inspects);
+  }
+};
+
+struct Deny {
+  std::string host;  // or cidr
+  std::string cidr;
+  std::vector<std::uint16_t> ports;  // empty: all
+  std::vector<std::string> methods;
+  std::vector<std::string> paths;
+  bool operator==(const Deny&) const = default;
+  template <class W>
+  void fields(W& w) { w(host, cidr, ports, methods, paths); }
+};
+
+enum class SourceKind { env, file, command, last_ = command };  // the sources that are built
+struct Source {
+  SourceKind kind = SourceKind::env;
+  std::string name;                  // variable or path
+  std::vector<std::string> command;  // argv
+  bool operator==(const Source&) const = default;
+  template <class W>
+  void fields(W& w) { w(kind, name, command); }
+};
+
+enum class InjectKind { header, basic, last_ = basic };  // the places that are built
+struct Inject {
+  InjectKind kind = InjectKind::header;
+  std::string header = "authorization";  // lower case
+  std::string format = "{secret}";       // header: text around {secret}
+  std::string user;                      // basic
+  bool operator==(const Inject&) const = default;
+  template <class W>
+  void fields(W& w) { w(kind, header, format, user); }
+};
+
+struct Credential {
+  std::string name;
+  Source source;
+  std::vector<std::string> hosts;
+  std::vector<std::uint16_t> ports;
+  std::vector<std::string> methods;
+  std::vector<std::string> paths;
+  Inject inject;
+  std::map<std::string, std::string> env;  // variable inside → field of the secret ("secret")
+  std::optional<std::uint64_t> lifetime_ms;  // nullopt: the run's
+  std::uint64_t uses = kUnlimited;
+  Own own = Own::refuse;
+  bool require = true;
+  bool operator==(const Credential&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(name, source, hosts, ports, methods, paths, inject, env, lifetime_ms, uses, own, require);
+  }
+};
+
+struct Policy {
+  std::string task = "default";
+  Code code = Code::unreviewed;
+  Isolation isolation;
+  Filesystem filesystem;
+  Environment environment;
+  Limits limits;
+  Network network;
+  Alerts alerts;
+  Audit audit;
+  std::vector<Egress> egress;
+  std::vector<Deny> deny;
+  std::vector<Credential> credentials;
+  bool operator==(const Policy&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(task, code, isolation, filesystem, environment, limits, network, alerts, audit, egress, deny,
+      credentials);
+  }
+};
+
+// --- Parsing -------------------------------------------------------------------------------
+
+// What the host can give, where a default depends on it ("or half the host's, if less").
+struct HostSize {
+  std::uint64_t cpus_milli = 0;
+  std::uint64_t memory = 0;
+};
+
+// A change from the command line, carried out after the file, in order.
+enum class OverrideKind { set, allow, env, timeout };
+struct Override {
+  OverrideKind kind = OverrideKind::set;
+  std::string text;  // as given: "limits.wall=1s", "api.test:443", "K=V" or "NAME", "90s"
+};
+
+// A policy with where each value came from: key path ("limits.wall", "egress[0].ports") → "default",
+// "FILE:LINE:COLUMN", "--set", "--allow" …
+struct Effective {
+  Policy policy;
+  std::map<std::string, std::string> origins;
+  std::vector<std::string> warnings;  // e.g. a wildcard under a private public suffix
+};
+
+// The defaults of the contract, cut to the host's size.
+[[nodiscard]] Policy defaults(const HostSize& host);
+
+// Parses a whole policy. `text` may be empty (the defaults); `file` is the name for messages;
+// JSON when the first character that is not white space is `{`, else TOML. Strict: unknown,
+// duplicate, wrongly typed and contradictory keys are bad_input with FILE:LINE:COLUMN, what was
+// found, what would be right and the closest known key; keys that the contract knows but that are
+// not built are `unsupported`. Checks what can be judged without the host: rule conflicts, public
+// suffixes, bindings that lie outside the egress rules, credential-looking environment values.
+[[nodiscard]] base::Result<Effective> parse(std::string_view text, std::string_view file,
+                                            std::span<const Override> overrides, const HostSize& host);
+
+// The effective policy as TOML, each value followed by its origin as a comment; parse() of it
+// gives the same Policy.
+[[nodiscard]] std::string show(const Effective& effective);
+// The same as one JSON object (for --json, and for run.planned); keys in the order of the file.
+[[nodiscard]] std::string to_json(const Policy& policy);
+
+[[nodiscard]] std::string_view to_string(Tier tier);
+[[nodiscard]] std::string_view to_string(Code code);
+[[nodiscard]] std::string_view to_string(Action action);
+[[nodiscard]] std::string_view to_string(SeccompProfile profile);
+[[nodiscard]] std::string size_text(std::uint64_t bytes);        // "512MiB", "unlimited"
+[[nodiscard]] std::string duration_text(std::uint64_t ms);       // "90s", "1h", "unlimited"
+
+// --- Hosts, addresses ----------------------------------------------------------------------
+
+// The one canonical form of a host, computed once and used for policy, certificate, SNI, Host and
+// dial: lower case, one trailing dot removed, labels of [a-z0-9_-], at most 253 bytes. bad_input
+// for anything two parsers could read differently: empty labels, NUL, non-ASCII, percent signs, a
+// last label that is all digits or 0x… and not a strict dotted quad, brackets around a name.
+// An IP literal comes back as its canonical text with `is_address` set.
+struct Host {
+  std::string name;
+  bool is_address = false;
+  bool operator==(const Host&) const = default;
+};
+[[nodiscard]] base::Result<Host> canonical_host(std::string_view text);
+
+// An IPv4 or IPv6 address in network byte order; IPv4 fills the first four bytes.
+struct Address {
+  bool v6 = false;
+  std::array<std::uint8_t, 16> bytes{};
+  bool operator==(const Address&) const = default;
+  auto operator<=>(const Address&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(v6);
+    for (auto& byte : bytes) w(byte);
+  }
+};
+[[nodiscard]] base::Result<Address> parse_address(std::string_view text);  // strict: inet_pton's forms
+[[nodiscard]] std::string to_string(const Address& address);
+
+struct Cidr {
+  Address address;
+  unsigned bits = 0;
+  bool operator==(const Cidr&) const = default;
+};
+[[nodiscard]] base::Result<Cidr> parse_cidr(std::string_view text);
+[[nodiscard]] bool contains(const Cidr& cidr, const Address& address);
+
+// What the address guard thinks of an address by itself (reference: RFC 6890 and the special
+// purpose registries). `never`: no rule opens it. `private_range`: a cidr rule, or a rule's `addresses`,
+// may. `open`: public. Embedded IPv4 (mapped, compatible, SIIT, NAT64, 6to4, Teredo, ISATAP) is judged.
+enum class Guard { open, private_range, never };
+struct Judgement {
+  Guard guard = Guard::never;
+  std::string reason;  // "metadata", "loopback", "private", "link-local", "nat64", …; empty when open
+};
+[[nodiscard]] Judgement judge(const Address& address);
+
+// Names that are never resolved, whatever the rules: metadata names, single labels, localhost,
+// *.internal, *.local … The empty string when the name may be looked at; else the reason.
+// `host.cerco.internal` is the one exception.
+[[nodiscard]] std::string blocked_name(std::string_view host);
+inline constexpr std::string_view kHostName = "host.cerco.internal";
+
+// --- Deciding ------------------------------------------------------------------------------
+
+enum class Scheme { tcp, tls, http };  // how the bytes look: raw, TLS, plain HTTP
+
+// A question to the matcher. For a tunnel, method and path are empty.
+struct Request {
+  Scheme scheme = Scheme::tls;
+  Host host;
+  std::uint16_t port = 443;
+  std::string method;
+  std::string path;   // canonical_path() of the target, without the query
+  std::vector<std::pair<std::string, std::string>> headers;  // names lower case
+};
+
+enum class Treatment {
+  refuse,     // no
+  tunnel,     // relay the bytes; of TLS only the ClientHello is read
+  inspect,    // parse HTTP: plain on Scheme::http, terminated on Scheme::tls
+};
+
+struct Verdict {
+  bool allow = false;
+  Treatment treatment = Treatment::refuse;
+  std::string rule;       // name of the egress rule that decided, "" when none
+  std::size_t rule_index = 0;  // into policy.egress, valid when rule is not empty
+  // "host", "port", "method", "path", "header", "range", "deny-rule", "blocked-name", "protocol"; "" when allowed
+  std::string reason;
+  std::string fix;        // the narrowest [[egress]] that would allow it, as TOML; "" when nothing may
+};
+
+// The path of a request target in its one canonical form, or bad_input where two parsers could
+// read it differently: "//", "/./", "/../", encoded dots, %00, %zz, raw non-ASCII, a backslash, and
+// %2F unless `encoded_slash`. The query is cut off.
+[[nodiscard]] base::Result<std::string> canonical_path(std::string_view target, bool encoded_slash);
+
+// What the policy says before anything is known but host and port: whether such a connection can be
+// allowed at all, and how it is to be treated.
+[[nodiscard]] Verdict decide_connection(const Policy& policy, const Request& request);
+// What it says of one HTTP request on an inspected connection.
+[[nodiscard]] Verdict decide_request(const Policy& policy, const Request& request);
+
+// Whether a credential's binding covers the request's host, port, method and path.
+[[nodiscard]] bool covers(const Credential& credential, const Request& request);
+
+// Whether gateway termination is needed for that host and port: a rule that looks inside, or a credential.
+[[nodiscard]] bool needs_inspection(const Policy& policy, std::string_view host, std::uint16_t port);
+
+// Whether some name under this host pattern could be allowed (for DNS): exact name against the rules.
+[[nodiscard]] bool name_allowed(const Policy& policy, std::string_view host);
+
+// Whether a non-public address is opened for this rule by its `addresses` or by a cidr rule.
+[[nodiscard]] bool range_opened(const Policy& policy, const Egress& rule, const Address& address);
+
+}  // namespace policy
