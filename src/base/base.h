@@ -3,6 +3,7 @@
 
 #include "base/error.h"   // IWYU pragma: export
 #include "base/fd.h"      // IWYU pragma: export
+#include "base/json.h"    // IWYU pragma: export
 #include "base/secret.h"  // IWYU pragma: export
 #include "base/text.h"    // IWYU pragma: export
 #include "base/wire.h"    // IWYU pragma: export

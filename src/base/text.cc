@@ -158,6 +158,8 @@ bool harmful(std::uint32_t code) {
 
 }  // namespace
 
+std::size_t utf8_length(std::string_view text) { return decode_utf8(text).first; }
+
 std::string printable(std::string_view text) {
   std::string out;
   while (!text.empty()) {

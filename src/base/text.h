@@ -26,6 +26,8 @@ namespace base {
 // Text from inside a sandbox, safe for a terminal and a log line: control characters, C1 bytes,
 // bidirectional controls and invalid UTF-8 become \xNN or \u{NNNN}.
 [[nodiscard]] std::string printable(std::string_view text);
+// Bytes of the valid UTF-8 sequence that starts the text (1 to 4), or 0; text is not empty.
+[[nodiscard]] std::size_t utf8_length(std::string_view text);
 // Simple glob: `*` any run within one path segment, `**` any run, `?` one character but `/`.
 [[nodiscard]] bool glob_matches(std::string_view pattern, std::string_view path);
 

@@ -1,0 +1,136 @@
+// Frames between the host side and cerco-init. The same frames travel over a Unix SEQPACKET socket
+// and, in other tiers, a virtio port. A frame is base::encode(Variant); at most kMaxFrame bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/wire.h"
+
+namespace frame {
+
+inline constexpr std::size_t kMaxFrame = 128 * 1024;
+inline constexpr std::size_t kChunk = 64 * 1024;
+
+// --- Control channel: supervisor → init ------------------------------------------------------
+
+// Starts a command. Three descriptors come along: standard input, output, error.
+struct Exec {
+  std::uint64_t id = 0;
+  std::vector<std::string> argv;
+  std::vector<std::string> env;  // "K=V"
+  std::string cwd;
+  std::uint32_t uid = 1000;
+  std::uint32_t gid = 1000;
+  std::uint64_t files = 0;       // RLIMIT_NOFILE; 0: leave
+  bool drop_capabilities = true;
+  bool no_new_privs = true;
+  std::string filter;            // sock_filter array as bytes; empty: no seccomp
+  template <class W>
+  void fields(W& w) { w(id, argv, env, cwd, uid, gid, files, drop_capabilities, no_new_privs, filter); }
+};
+struct Signal {
+  std::uint64_t id = 0;
+  std::uint32_t number = 0;
+  template <class W>
+  void fields(W& w) { w(id, number); }
+};
+// One descriptor comes along: a SEQPACKET socket on which a file session is served (FileFrame).
+struct ServeFiles {
+  std::uint32_t uid = 1000;
+  std::uint32_t gid = 1000;
+  std::string root;  // absolute folder inside; no path of the session leaves it
+  template <class W>
+  void fields(W& w) { w(uid, gid, root); }
+};
+using ToInit = std::variant<Exec, Signal, ServeFiles>;
+
+// --- Control channel: init → supervisor ------------------------------------------------------
+
+struct Ready {
+  std::uint32_t version = 1;
+  template <class W>
+  void fields(W& w) { w(version); }
+};
+struct Started {
+  std::uint64_t id = 0;
+  template <class W>
+  void fields(W& w) { w(id); }
+};
+// The command could not be started: at `step` ("execve", "chdir", "setuid", …) with `error` (errno).
+struct NotStarted {
+  std::uint64_t id = 0;
+  std::string step;
+  std::uint32_t error = 0;
+  template <class W>
+  void fields(W& w) { w(id, step, error); }
+};
+struct Ended {
+  std::uint64_t id = 0;
+  bool signalled = false;
+  std::uint32_t code = 0;  // exit status, or the signal's number
+  std::uint64_t cpu_ms = 0;
+  template <class W>
+  void fields(W& w) { w(id, signalled, code, cpu_ms); }
+};
+using FromInit = std::variant<Ready, Started, NotStarted, Ended>;
+
+// --- File sessions: both ways -----------------------------------------------------------------
+
+// Host → init. Paths are relative to the session's root; files are made as the workload's user and
+// replace nothing (EEXIST) unless `replace`. Data frames follow until `size` bytes have come.
+struct PutFile {
+  std::string path;
+  std::uint32_t mode = 0644;
+  std::uint64_t size = 0;
+  template <class W>
+  void fields(W& w) { w(path, mode, size); }
+};
+struct PutFolder {
+  std::string path;
+  std::uint32_t mode = 0755;
+  template <class W>
+  void fields(W& w) { w(path, mode); }
+};
+struct PutLink {
+  std::string path;
+  std::string text;
+  template <class W>
+  void fields(W& w) { w(path, text); }
+};
+// Asks for everything below `path`: Entry frames (files followed by their Data), then Done.
+struct Fetch {
+  std::string path;
+  template <class W>
+  void fields(W& w) { w(path); }
+};
+struct Data {
+  std::string bytes;
+  template <class W>
+  void fields(W& w) { w(bytes); }
+};
+enum class EntryKind { file, folder, link, other, last_ = other };
+struct Entry {
+  std::string path;
+  EntryKind kind = EntryKind::file;
+  std::uint32_t mode = 0;
+  std::uint64_t size = 0;  // bytes of Data that follow, for files
+  std::string text;        // of a link
+  template <class W>
+  void fields(W& w) { w(path, kind, mode, size, text); }
+};
+struct Done {
+  template <class W>
+  void fields(W&) {}
+};
+struct Refused {
+  std::string what;
+  std::uint32_t error = 0;
+  template <class W>
+  void fields(W& w) { w(what, error); }
+};
+using FileFrame = std::variant<PutFile, PutFolder, PutLink, Fetch, Data, Entry, Done, Refused>;
+
+}  // namespace frame

@@ -1,0 +1,133 @@
+// The journal: what producers hand in, the process that writes it, and what reads it back.
+//
+// A producer (supervisor, gateway, broker) holds one end of a SEQPACKET pair and sends Drafts; the
+// journal process adds v, seq, id, time, run, task and prev, appends one line a Draft to RUN.jsonl,
+// signs checkpoints, keeps the host chain, runs the detectors and tells the supervisor of alerts.
+// A Draft counts as handed over when send() returned: the kernel holds it, whatever the producer
+// does next. When the journal is gone send() fails with EPIPE, and the producer must refuse.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/base.h"
+#include "ipc/ipc.h"
+
+namespace journal {
+
+// --- Producers -----------------------------------------------------------------------------
+
+struct Draft {
+  std::string type;       // "egress.decision", … (contract, Journal)
+  std::string members;    // JSON members without braces (base::JsonObject::members())
+  std::uint64_t ref = 0;  // the producer's own number for this event; 0: none
+  std::uint64_t of = 0;   // an earlier ref of the same producer: written as "of": its id; 0: none
+  template <class W>
+  void fields(W& w) { w(type, members, ref, of); }
+};
+
+// --- The supervisor's channel, supervisor → journal --------------------------------------------
+
+// First message; its descriptors: RUN.jsonl (append), host.jsonl (append), the keys folder, the journal
+// folder. `actions` are the detectors' actions by name ("blocked_range" → "kill").
+struct Open {
+  std::string run;
+  std::string task;
+  std::map<std::string, std::string> actions;
+  template <class W>
+  void fields(W& w) { w(run, task, actions); }
+};
+// Another producer: its end of the pair comes along as a descriptor. `who` is "gateway", "broker".
+struct AddProducer {
+  std::string who;
+  template <class W>
+  void fields(W& w) { w(who); }
+};
+// Everything is over: drain the producers, write the last checkpoint and host line, answer Summary, end.
+struct Finish {
+  template <class W>
+  void fields(W&) {}
+};
+using ToJournal = std::variant<Open, AddProducer, Draft, Finish>;
+
+// --- journal → supervisor ----------------------------------------------------------------------
+
+struct Opened {
+  template <class W>
+  void fields(W&) {}
+};
+// A detector fired and its action is more than note or alert.
+struct Alarm {
+  std::string detector;
+  std::string action;  // "freeze", "revoke", "cut-network", "kill"
+  std::string event;   // id of the alert event
+  std::string credential;  // for revoke: the credential concerned, "" for all
+  template <class W>
+  void fields(W& w) { w(detector, action, event, credential); }
+};
+// What was refused, for the report and the block on standard error.
+struct Refusal {
+  std::string kind;  // host, port, method, path, range, credential, protocol
+  std::string host;
+  std::uint16_t port = 0;
+  std::string method;
+  std::string path;
+  std::uint64_t count = 0;
+  std::string rule;
+  std::string fix;  // TOML, "" for none
+  template <class W>
+  void fields(W& w) { w(kind, host, port, method, path, count, rule, fix); }
+};
+struct Summary {
+  std::uint64_t events = 0;
+  std::string head;  // SHA-256 of the last line
+  std::uint64_t alerts = 0;
+  std::vector<Refusal> refused;
+  template <class W>
+  void fields(W& w) { w(events, head, alerts, refused); }
+};
+using FromJournal = std::variant<Opened, Alarm, Summary>;
+
+// --- The process ---------------------------------------------------------------------------
+
+// Runs the journal process on its control channel until Finish or the supervisor's end. Confines itself
+// after Open. Returns the process's exit status.
+int serve(ipc::Channel control);
+
+// --- Readers -------------------------------------------------------------------------------
+
+// Which events to show; empty fields match everything.
+struct Filter {
+  std::string run;      // id
+  std::string type;     // exact, or a prefix ending in "."
+  std::string host;
+  std::string verdict;
+  std::string since;    // RFC 3339, lexicographic comparison; "" for all
+};
+
+// Lines that match, in order of the chain, for one run; `line` gets the raw JSON line.
+[[nodiscard]] base::Status read(const std::string& journal_dir, const std::string& run, const Filter& filter,
+                                const std::function<void(std::string_view line)>& line);
+// Runs that have a journal, oldest first.
+[[nodiscard]] base::Result<std::vector<std::string>> runs(const std::string& journal_dir);
+// One event as a line for people; what came from inside is made printable.
+[[nodiscard]] std::string describe(std::string_view json_line);
+
+struct Verification {
+  bool holds = false;
+  std::uint64_t events = 0;
+  std::uint64_t checkpoints = 0;
+  std::string head;
+  std::string problem;  // file, line and what does not hold
+};
+// Checks chains, sequence, checkpoints' signatures and the host chain. `run` empty: all. `key_file` empty:
+// the public key in keys/. `head`, when not empty, must be the run's head.
+[[nodiscard]] base::Result<Verification> verify(const std::string& state_dir, const std::string& run,
+                                                const std::string& key_file, const std::string& head);
+
+}  // namespace journal

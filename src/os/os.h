@@ -1,0 +1,7 @@
+// System calls that need no right: each wrapper checks, retries EINTR, sets close-on-exec and
+// returns an owner. One file a facility; this header is what others include.
+#pragma once
+
+#include "os/files.h"    // IWYU pragma: export
+#include "os/process.h"  // IWYU pragma: export
+#include "os/socket.h"   // IWYU pragma: export

@@ -1,0 +1,41 @@
+// Tests of module os.
+#include "os/os.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace {
+
+TEST(Spawn, GivesExactlyTheDescriptorsNamed) {
+  auto pipe = os::pipe();
+  ASSERT_TRUE(pipe);
+  const std::array<std::string, 3> argv = {"/bin/sh", "-c", "ls /proc/$$/fd | tr '\\n' ' ' >&7"};
+  const std::array<std::pair<int, int>, 1> pairs = {std::pair{pipe->second.get(), 7}};
+  auto child = os::spawn(argv, {}, pairs);
+  ASSERT_TRUE(child) << child.error().line();
+  pipe->second.reset();
+  const auto text = os::read_all(pipe->first.get(), 1000, "pipe");
+  ASSERT_TRUE(text);
+  EXPECT_EQ(*text, "0 1 2 7 ");
+  EXPECT_EQ(child->wait(), 0);
+}
+
+TEST(Spawn, AMissingProgramIsAnErrorThatNamesIt) {
+  const std::array<std::string, 1> argv = {"/nonexistent/program"};
+  const auto child = os::spawn(argv, {}, {});
+  ASSERT_FALSE(child);
+  EXPECT_EQ(child.error().line(), "start /nonexistent/program: ENOENT (No such file or directory)");
+}
+
+TEST(SealedMemfd, CannotBeChanged) {
+  auto fd = os::sealed_memfd("t", "abc");
+  ASSERT_TRUE(fd);
+  EXPECT_EQ(os::read_all(fd->get(), 10, "memfd"), "abc");
+  EXPECT_NE(::write(fd->get(), "x", 1), 1);
+  EXPECT_FALSE(os::read_all(fd->get(), 2, "memfd"));
+}
+
+}  // namespace

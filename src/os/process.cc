@@ -1,0 +1,125 @@
+// Processes by descriptor, and starting our own programs.
+#include "os/process.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+namespace os {
+
+Child& Child::operator=(Child&& other) noexcept {
+  if (this != &other) {
+    this->~Child();
+    pid_ = std::exchange(other.pid_, 0);
+    pidfd_ = std::move(other.pidfd_);
+  }
+  return *this;
+}
+
+Child::~Child() {
+  if (pid_ <= 0) return;
+  kill(SIGKILL);
+  (void)wait();
+}
+
+void Child::kill(int signal) const {
+  if (pid_ > 0) (void)::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal, nullptr, 0);
+}
+
+base::Result<int> Child::wait() {
+  int status = 0;
+  int got = -1;
+  do {
+    got = ::waitpid(pid_, &status, 0);
+  } while (got < 0 && errno == EINTR);
+  pid_ = 0;
+  if (got < 0) return base::system_error("waitpid");
+  return status;
+}
+
+namespace {
+
+// Runs in the child of vfork-like state: no allocation. Returns only on failure, with errno set.
+const char* become(char* const* argv, char* const* env, std::span<const std::pair<int, int>> pairs, int parent) {
+  // Copies go above every number that is to be filled first, so that none overwrites a source.
+  static constexpr int kScratch = 200;
+  int index = 0;
+  for (const auto& [from, to] : pairs) {
+    if (::dup3(from, kScratch + index++, O_CLOEXEC) < 0) return "dup3";
+  }
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(null, 1) < 0) return "open /dev/null";
+  index = 0;
+  for (const auto& [from, to] : pairs) {
+    if (::dup2(kScratch + index++, to) < 0) return "dup2";
+  }
+  // Numbers between the given ones may hold something of ours: close all that was not given.
+  int next = 3;
+  for (const auto& [from, to] : pairs) {
+    if (to > next && ::syscall(SYS_close_range, next, to - 1, 0) != 0) return "close_range";
+    next = to + 1;
+  }
+  if (::syscall(SYS_close_range, next, ~0U, 0) != 0) return "close_range";
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return "prctl";
+  if (::getppid() != parent) return "parent ended";
+  ::execve(argv[0], argv, env);
+  return "execve";
+}
+
+}  // namespace
+
+base::Result<Child> spawn(std::span<const std::string> argv, std::span<const std::string> env,
+                          std::span<const std::pair<int, int>> pairs) {
+  std::vector<std::pair<int, int>> sorted(pairs.begin(), pairs.end());
+  std::ranges::sort(sorted, {}, &std::pair<int, int>::second);
+  std::vector<char*> args;
+  for (const auto& arg : argv) args.push_back(const_cast<char*>(arg.c_str()));
+  args.push_back(nullptr);
+  std::vector<char*> variables;
+  for (const auto& variable : env) variables.push_back(const_cast<char*>(variable.c_str()));
+  variables.push_back(nullptr);
+
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) return base::system_error("pipe2");
+  base::Fd reader(report[0]);
+  base::Fd writer(report[1]);
+  const int parent = ::getpid();
+  const int pid = ::fork();
+  if (pid < 0) return base::system_error("fork");
+  if (pid == 0) {
+    // The report pipe itself must survive until execve: move it out of the way of the numbers to fill.
+    const int out = ::fcntl(writer.get(), F_DUPFD_CLOEXEC, 300);
+    const char* step = become(args.data(), variables.data(), sorted, parent);
+    const int number = errno;
+    (void)!::write(out, &number, sizeof number);
+    (void)!::write(out, step, __builtin_strlen(step));
+    ::_exit(127);
+  }
+  writer.reset();
+  base::Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  Child child(pid, std::move(pidfd));
+  char text[64] = {};
+  ssize_t got = -1;
+  do {
+    got = ::read(reader.get(), text, sizeof text - 1);
+  } while (got < 0 && errno == EINTR);
+  if (got > 0) {
+    int number = 0;
+    __builtin_memcpy(&number, text, sizeof number);
+    (void)child.wait();
+    return base::system_error("start " + argv[0], number);
+  }
+  return child;
+}
+
+}  // namespace os

@@ -1,0 +1,108 @@
+// The supervisor: one table of requests, the children it starts, and one true ending a run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/base.h"
+#include "ipc/ipc.h"
+#include "journal/journal.h"
+#include "plan/plan.h"
+
+namespace supervisor {
+
+// --- caller → supervisor -----------------------------------------------------------------------
+
+// First message. Descriptors, in order: Plan (sealed memfd); the command's standard input, output and error; the
+// upstream roots (memfd); the caller's end-of-file-session socket when `files`; then one memfd a credential
+// whose source is env or file, in the policy's order, and for `command` a memfd with its output as well.
+struct Launch {
+  bool files = false;      // a file session on the working folder is wanted
+  bool wait_for_go = false;  // the command starts at Go, not at once
+  std::uint64_t secrets = 0;  // how many memfds follow
+  template <class W>
+  void fields(W& w) { w(files, wait_for_go, secrets); }
+};
+struct Go {
+  template <class W>
+  void fields(W&) {}
+};
+struct Signal {
+  std::uint32_t number = 0;
+  template <class W>
+  void fields(W& w) { w(number); }
+};
+// The command's output reached `limit`, say: the caller asks for the end with that reason.
+struct End {
+  std::string reason;  // "output_limit", "killed"
+  template <class W>
+  void fields(W& w) { w(reason); }
+};
+// The caller has fetched what it wants: tear down and report.
+struct Finish {
+  std::uint64_t stdout_bytes = 0;
+  std::uint64_t stderr_bytes = 0;
+  std::uint64_t changes = 0;
+  template <class W>
+  void fields(W& w) { w(stdout_bytes, stderr_bytes, changes); }
+};
+using FromCaller = std::variant<Launch, Go, Signal, End, Finish>;
+
+// --- supervisor → caller -----------------------------------------------------------------------
+
+enum class EndingKind {
+  exited, signalled, timed_out, out_of_memory, process_limit, disk_full, output_limit, killed, start_failed,
+  last_ = start_failed
+};
+[[nodiscard]] std::string_view to_string(EndingKind kind);
+
+struct Ending {
+  EndingKind kind = EndingKind::exited;
+  std::uint32_t code = 0;    // the command's own exit status
+  std::string signal;        // "SIGKILL", "" when it exited
+  std::string by;            // "host", "operator", "detector:blocked_range", …
+  std::string step;          // start_failed: which step
+  std::string error;         // start_failed: errno name
+  template <class W>
+  void fields(W& w) { w(kind, code, signal, by, step, error); }
+};
+struct Usage {
+  std::uint64_t wall_ms = 0, cpu_ms = 0, memory_peak_bytes = 0, processes_peak = 0, written_bytes = 0;
+  template <class W>
+  void fields(W& w) { w(wall_ms, cpu_ms, memory_peak_bytes, processes_peak, written_bytes); }
+};
+struct Ready {  // init is up; a file session may be used
+  template <class W>
+  void fields(W&) {}
+};
+struct StartFailed {
+  std::uint32_t status = 125;  // cerco's exit status: 125, 126, 127
+  std::string message;         // an error line
+  Ending ending;
+  template <class W>
+  void fields(W& w) { w(status, message, ending); }
+};
+struct Over {  // the command has ended and every process with it but init, which still serves files
+  std::uint32_t status = 0;  // cerco's exit status
+  Ending ending;
+  Usage usage;
+  std::vector<std::string> limits_hit;
+  std::vector<std::string> notes;  // lines for standard error
+  template <class W>
+  void fields(W& w) { w(status, ending, usage, limits_hit, notes); }
+};
+struct Report {  // last message: everything is gone, the journal is closed
+  journal::Summary summary;
+  std::string problem;  // what could not be removed, "" when all is well
+  template <class W>
+  void fields(W& w) { w(summary, problem); }
+};
+using ToCaller = std::variant<Ready, StartFailed, Over, Report>;
+
+// Runs one sandbox for the caller at the other end of `caller`, to its end; returns the exit status of the
+// process. The caller's end of file ends the sandbox at once.
+int serve(ipc::Channel caller);
+
+}  // namespace supervisor
