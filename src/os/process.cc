@@ -60,13 +60,13 @@ const char* become(char* const* argv, char* const* env, std::span<const std::pai
   for (const auto& [from, to] : pairs) {
     if (::dup2(kScratch + index++, to) < 0) return "dup2";
   }
-  // Numbers between the given ones may hold something of ours: close all that was not given.
+  // Numbers between the given ones may hold something of ours: all that was not given closes at execve.
   int next = 3;
   for (const auto& [from, to] : pairs) {
-    if (to > next && ::syscall(SYS_close_range, next, to - 1, 0) != 0) return "close_range";
+    if (to > next && ::syscall(SYS_close_range, next, to - 1, CLOSE_RANGE_CLOEXEC) != 0) return "close_range";
     next = to + 1;
   }
-  if (::syscall(SYS_close_range, next, ~0U, 0) != 0) return "close_range";
+  if (::syscall(SYS_close_range, next, ~0U, CLOSE_RANGE_CLOEXEC) != 0) return "close_range";
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
