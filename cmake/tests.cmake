@@ -1,44 +1,94 @@
-# Unit tests: one program a module, lane `quick`. Scripts: tests/**/test_*.py, whose second line
-# names the lane (`# lane: quick|full|long`).
-find_library(CERCO_GTEST gtest REQUIRED)
-find_library(CERCO_GTEST_MAIN gtest_main REQUIRED)
-include(GoogleTest)
+# The tests. Unit tests are one program a module, built and run with sanitizers (lane `quick`);
+# the release tree, where ctest runs, takes them from build-sanitize. Scripts are tests/**/test_*.py,
+# whose second line names the lane (`# lane: quick|full|long`); they run the release programs, and
+# those that say `# sanitized` on their third line run again with the sanitized ones.
+set(CERCO_LANE full CACHE STRING "Lane that ./test was asked for: quick, full or long")
+
+if(CERCO_SANITIZE)
+  find_library(CERCO_GTEST gtest REQUIRED)
+  find_library(CERCO_GTEST_MAIN gtest_main REQUIRED)
+endif()
 
 foreach(module base os priv confine policy plan ipc http journal host workspace sandbox init gateway broker
         supervisor attack cli)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${module}/*_test.cc)
-  if(sources)
+  if(NOT sources)
+    continue()
+  endif()
+  if(CERCO_SANITIZE)
     add_executable(${module}_tests ${sources})
     target_link_libraries(${module}_tests PRIVATE cerco_flags ${module} ${CERCO_GTEST} ${CERCO_GTEST_MAIN}
                           Threads::Threads)
     target_compile_definitions(${module}_tests PRIVATE CERCO_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                CERCO_BUILD_DIR="${CMAKE_BINARY_DIR}")
-    if(module STREQUAL "init")
-      file(GLOB init_units ${CMAKE_SOURCE_DIR}/src/init/*.cc)
-      list(FILTER init_units EXCLUDE REGEX "_test\\.cc$")
-      target_sources(init_tests PRIVATE ${init_units})
+    if(TARGET cerco-init)
+      add_dependencies(${module}_tests cerco-init)
     endif()
     if(module STREQUAL "gateway")
       target_precompile_headers(gateway_tests PRIVATE ${CMAKE_SOURCE_DIR}/cmake/asio_pch.h)
     endif()
-    add_test(NAME unit.${module} COMMAND ${module}_tests WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
-    set_tests_properties(unit.${module} PROPERTIES LABELS quick TIMEOUT 300)
+    set(program ${CMAKE_BINARY_DIR}/${module}_tests)
+  else()
+    set(program ${CMAKE_SOURCE_DIR}/build-sanitize/${module}_tests)
   endif()
+  add_test(NAME unit.${module} COMMAND ${program})
+  set_tests_properties(unit.${module} PROPERTIES LABELS quick TIMEOUT 600)
 endforeach()
+
+if(CERCO_SANITIZE)
+  return()
+endif()
+
+set(python_environment PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support
+    CERCO_LANE=${CERCO_LANE})
+function(cerco_script name script lane build)
+  add_test(NAME ${name} COMMAND /usr/bin/python3 -m pytest -q -p no:cacheprovider -rs ${script}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS ${lane} TIMEOUT 1500 RUN_SERIAL ON
+    ENVIRONMENT "${python_environment};CERCO_BUILD=${build}")
+endfunction()
 
 file(GLOB_RECURSE scripts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/test_*.py)
 foreach(script ${scripts})
-  file(STRINGS ${script} head LIMIT_COUNT 3 REGEX "^# lane: (quick|full|long)$")
-  if(NOT head)
+  file(STRINGS ${script} head LIMIT_COUNT 3)
+  list(FILTER head INCLUDE REGEX "^# ")
+  if(NOT "${head}" MATCHES "# lane: (quick|full|long)")
     message(FATAL_ERROR "${script}: its second line must name its lane: # lane: quick, full or long")
   endif()
-  string(REGEX REPLACE "^# lane: " "" lane "${head}")
+  set(lane ${CMAKE_MATCH_1})
   file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR}/tests ${script})
   string(REGEX REPLACE "\\.py$" "" name ${name})
-  string(REPLACE "/test_" "." name ${name})
-  add_test(NAME ${name} COMMAND /usr/bin/python3 -m pytest -q -p no:cacheprovider -rs ${script}
-           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS ${lane} TIMEOUT 1200
-    ENVIRONMENT "CERCO_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support"
-    RUN_SERIAL ON)
+  string(REGEX REPLACE "(^|/)test_" "." name ${name})
+  string(REGEX REPLACE "^\\." "" name ${name})
+  cerco_script(${name} ${script} ${lane} ${CMAKE_SOURCE_DIR}/build)
+  if("${head}" MATCHES "# sanitized")
+    if(lane STREQUAL "quick")
+      set(lane full)
+    endif()
+    cerco_script(${name}-sanitized ${script} ${lane} ${CMAKE_SOURCE_DIR}/build-sanitize)
+  endif()
 endforeach()
+
+# Fuzzing: 5 s a parser, 60 s in the long lane; one input that crashed once is a regression test for ever.
+set(seconds 5)
+if(CERCO_LANE STREQUAL "long")
+  set(seconds 60)
+endif()
+file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/fuzz/*_fuzz.cc)
+foreach(source ${fuzzers})
+  get_filename_component(name ${source} NAME_WE)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/corpus/${name})
+  set(seeds)
+  if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/fuzz/seeds/${name})
+    set(seeds ${CMAKE_SOURCE_DIR}/fuzz/seeds/${name})
+  endif()
+  add_test(NAME fuzz.${name} COMMAND ${CMAKE_SOURCE_DIR}/build-fuzz/${name} -max_total_time=${seconds}
+           -print_final_stats=1 -timeout=10 -rss_limit_mb=2048 -max_len=8192
+           ${CMAKE_BINARY_DIR}/corpus/${name} ${seeds})
+  set_tests_properties(fuzz.${name} PROPERTIES LABELS full TIMEOUT 200)
+endforeach()
+
+add_test(NAME style.format COMMAND ${CMAKE_SOURCE_DIR}/tools/format --check)
+set_tests_properties(style.format PROPERTIES LABELS full)
+add_test(NAME style.tidy COMMAND ${CMAKE_SOURCE_DIR}/tools/tidy ${CERCO_LANE})
+set_tests_properties(style.tidy PROPERTIES LABELS full TIMEOUT 3000)
