@@ -101,8 +101,11 @@ struct Report {  // last message: everything is gone, the journal is closed
 };
 using ToCaller = std::variant<Ready, StartFailed, Over, Report>;
 
+// What the supervisor checks of a Plan that it is handed. Only the tests' program passes `nothing`.
+enum class Verify { plan, nothing };
+
 // Runs one sandbox for the caller at the other end of `caller`, to its end; returns the exit status of the
 // process. The caller's end of file ends the sandbox at once.
-int serve(ipc::Channel caller);
+int serve(ipc::Channel caller, Verify verify);
 
 }  // namespace supervisor
