@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "base/base.h"
+#include "plan/broker_frames.h"   // IWYU pragma: export
+#include "plan/gateway_frames.h"  // IWYU pragma: export
 #include "policy/policy.h"
 
 namespace plan {
@@ -270,13 +272,7 @@ enum : int {
   kFdJournal = 5,   // SEQPACKET to the journal (gateway, broker)
   kFdBroker = 6,    // SEQPACKET gateway ↔ broker (both have it here)
   kFdRoots = 7,     // gateway, broker: memfd with the upstream roots as PEM
-  kFdTcp4 = 8,      // gateway: listening TPROXY sockets
-  kFdTcp6 = 9,
-  kFdDns4 = 10,     // gateway: UDP 53 on the wildcard
-  kFdDns6 = 11,
-  kFdDnsTcp4 = 12,  // gateway: TCP 53
-  kFdDnsTcp6 = 13,
-  kFdRefused = 14,  // gateway: netfilter log of what the kernel refused
+  // The capture sockets come by GatewayServe.
 };
 
 // What the caller asks beyond the policy.
