@@ -45,7 +45,12 @@ struct ServeFiles {
   template <class W>
   void fields(W& w) { w(uid, gid, root); }
 };
-using ToInit = std::variant<Exec, Signal, ServeFiles>;
+// Kills every process inside but init itself, file sessions included, and reaps them; answered by AllDead.
+struct KillAll {
+  template <class W>
+  void fields(W&) {}
+};
+using ToInit = std::variant<Exec, Signal, ServeFiles, KillAll>;
 
 // --- Control channel: init → supervisor ------------------------------------------------------
 
@@ -75,7 +80,11 @@ struct Ended {
   template <class W>
   void fields(W& w) { w(id, signalled, code, cpu_ms); }
 };
-using FromInit = std::variant<Ready, Started, NotStarted, Ended>;
+struct AllDead {
+  template <class W>
+  void fields(W&) {}
+};
+using FromInit = std::variant<Ready, Started, NotStarted, Ended, AllDead>;
 
 // --- File sessions: both ways -----------------------------------------------------------------
 

@@ -15,15 +15,17 @@ namespace supervisor {
 
 // --- caller → supervisor -----------------------------------------------------------------------
 
-// First message. Descriptors, in order: Plan (sealed memfd); the command's standard input, output and error; the
-// upstream roots (memfd); the caller's end-of-file-session socket when `files`; then one memfd a credential
-// whose source is env or file, in the policy's order, and for `command` a memfd with its output as well.
+// First message. Descriptors, in order: Plan (sealed memfd); the command's standard input, output and
+// error; the upstream roots (memfd); when `put`, the far end of a file session on the working folder
+// (frame::FileFrame) that is served before the command starts; when `take`, the far end of another one
+// that is served once the command and every process with it are gone; then one memfd a credential with its
+// secret, in the policy's order.
 struct Launch {
-  bool files = false;      // a file session on the working folder is wanted
-  bool wait_for_go = false;  // the command starts at Go, not at once
+  bool put = false;          // the command starts at Go, when the caller has put its files
+  bool take = false;
   std::uint64_t secrets = 0;  // how many memfds follow
   template <class W>
-  void fields(W& w) { w(files, wait_for_go, secrets); }
+  void fields(W& w) { w(put, take, secrets); }
 };
 struct Go {
   template <class W>
@@ -73,7 +75,7 @@ struct Usage {
   template <class W>
   void fields(W& w) { w(wall_ms, cpu_ms, memory_peak_bytes, processes_peak, written_bytes); }
 };
-struct Ready {  // init is up; a file session may be used
+struct Ready {  // init is up; the first file session is served
   template <class W>
   void fields(W&) {}
 };
@@ -84,7 +86,8 @@ struct StartFailed {
   template <class W>
   void fields(W& w) { w(status, message, ending); }
 };
-struct Over {  // the command has ended and every process with it but init, which still serves files
+// The command has ended, and with `take` every process with it; the second file session is served until Finish.
+struct Over {
   std::uint32_t status = 0;  // cerco's exit status
   Ending ending;
   Usage usage;
