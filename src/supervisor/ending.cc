@@ -1,0 +1,96 @@
+// One run, one true ending.
+#include "supervisor/ending.h"
+
+#include <csignal>
+#include <cstring>
+
+namespace supervisor {
+
+std::string_view to_string(EndingKind kind) {
+  switch (kind) {
+    case EndingKind::exited: return "exited";
+    case EndingKind::signalled: return "signalled";
+    case EndingKind::timed_out: return "timed_out";
+    case EndingKind::out_of_memory: return "out_of_memory";
+    case EndingKind::process_limit: return "process_limit";
+    case EndingKind::disk_full: return "disk_full";
+    case EndingKind::output_limit: return "output_limit";
+    case EndingKind::killed: return "killed";
+    case EndingKind::start_failed: return "start_failed";
+  }
+  return "killed";
+}
+
+std::string signal_name(std::uint32_t number) {
+  const char* name = sigabbrev_np(static_cast<int>(number));
+  return "SIG" + (name != nullptr ? std::string(name) : std::to_string(number));
+}
+
+Ending judge(const Facts& facts) {
+  Ending ending;
+  if (facts.command_ended) {
+    if (facts.signalled) {
+      ending.signal = signal_name(facts.code);
+    } else {
+      ending.code = facts.code;
+    }
+  }
+  const bool failed = !facts.command_ended || facts.signalled || facts.code != 0;
+  switch (facts.cut) {
+    case Cut::timed_out: ending.kind = EndingKind::timed_out; return ending;
+    case Cut::out_of_memory: ending.kind = EndingKind::out_of_memory; return ending;
+    case Cut::output_limit: ending.kind = EndingKind::output_limit; return ending;
+    case Cut::host_disk_full:
+      ending.kind = EndingKind::disk_full;
+      ending.by = "host";
+      return ending;
+    case Cut::killed:
+      ending.kind = EndingKind::killed;
+      ending.by = facts.by;
+      return ending;
+    case Cut::none: break;
+  }
+  // The kernel's kill and the command's end may be seen in either order.
+  if (failed && facts.counters.oom_kills > 0) {
+    ending.kind = EndingKind::out_of_memory;
+  } else if (failed && facts.counters.disk_full) {
+    ending.kind = EndingKind::disk_full;
+  } else if (failed && facts.counters.process_limit_hits > 0) {
+    ending.kind = EndingKind::process_limit;
+  } else if (!facts.command_ended) {
+    // Init is gone without a word: nothing inside can do that, so somebody outside did.
+    ending.kind = EndingKind::killed;
+    ending.by = "host";
+  } else {
+    ending.kind = facts.signalled ? EndingKind::signalled : EndingKind::exited;
+  }
+  return ending;
+}
+
+std::uint32_t status_of(const Ending& ending, std::uint32_t signal_number) {
+  switch (ending.kind) {
+    case EndingKind::timed_out: return 124;
+    case EndingKind::out_of_memory:
+    case EndingKind::output_limit:
+    case EndingKind::killed: return 128 + SIGKILL;
+    case EndingKind::start_failed: return 125;
+    case EndingKind::exited:
+    case EndingKind::signalled:
+    case EndingKind::process_limit:
+    case EndingKind::disk_full: break;
+  }
+  if (ending.kind == EndingKind::disk_full && ending.by == "host") return 128 + SIGKILL;
+  return ending.signal.empty() ? ending.code : 128 + signal_number;
+}
+
+std::vector<std::string> limits_hit(const Facts& facts) {
+  std::vector<std::string> hit;
+  if (facts.cut == Cut::timed_out) hit.emplace_back("wall");
+  if (facts.cut == Cut::output_limit) hit.emplace_back("output");
+  if (facts.cut == Cut::out_of_memory || facts.counters.oom_kills > 0) hit.emplace_back("memory");
+  if (facts.cut == Cut::host_disk_full || facts.counters.disk_full) hit.emplace_back("disk");
+  if (facts.counters.process_limit_hits > 0) hit.emplace_back("processes");
+  return hit;
+}
+
+}  // namespace supervisor

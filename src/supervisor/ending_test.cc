@@ -1,0 +1,84 @@
+// Every ending, and the status that goes with it.
+#include "supervisor/ending.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace {
+
+using supervisor::Cut;
+using supervisor::EndingKind;
+using supervisor::Facts;
+
+Facts exited(std::uint32_t code) {
+  Facts facts;
+  facts.command_ended = true;
+  facts.code = code;
+  return facts;
+}
+
+Facts signalled(std::uint32_t number) {
+  Facts facts = exited(number);
+  facts.signalled = true;
+  return facts;
+}
+
+struct Row {
+  const char* name;
+  Facts facts;
+  EndingKind kind;
+  std::uint32_t status;
+};
+
+std::vector<Row> rows() {
+  std::vector<Row> all = {
+      {"success", exited(0), EndingKind::exited, 0},
+      {"own status", exited(7), EndingKind::exited, 7},
+      {"own status that looks like a time-out", exited(124), EndingKind::exited, 124},
+      {"signal", signalled(SIGSEGV), EndingKind::signalled, 139},
+  };
+  const auto with = [](Facts facts, auto change) {
+    change(facts);
+    return facts;
+  };
+  all.push_back({"oom kill seen after the end", with(signalled(SIGKILL), [](Facts& f) { f.counters.oom_kills = 1; }),
+                 EndingKind::out_of_memory, 137});
+  all.push_back({"oom of a child that the command survived",
+                 with(exited(0), [](Facts& f) { f.counters.oom_kills = 1; }), EndingKind::exited, 0});
+  all.push_back({"disk full and failed", with(exited(1), [](Facts& f) { f.counters.disk_full = true; }),
+                 EndingKind::disk_full, 1});
+  all.push_back({"disk full and all the same well", with(exited(0), [](Facts& f) { f.counters.disk_full = true; }),
+                 EndingKind::exited, 0});
+  all.push_back({"process limit", with(exited(2), [](Facts& f) { f.counters.process_limit_hits = 3; }),
+                 EndingKind::process_limit, 2});
+  all.push_back({"time", with(signalled(SIGTERM), [](Facts& f) { f.cut = Cut::timed_out; }), EndingKind::timed_out, 124});
+  all.push_back({"time, nothing seen", with(Facts{}, [](Facts& f) { f.cut = Cut::timed_out; }), EndingKind::timed_out, 124});
+  all.push_back({"host disk", with(Facts{}, [](Facts& f) { f.cut = Cut::host_disk_full; }), EndingKind::disk_full, 137});
+  all.push_back({"operator", with(Facts{}, [](Facts& f) {
+                   f.cut = Cut::killed;
+                   f.by = "operator";
+                 }),
+                 EndingKind::killed, 137});
+  all.push_back({"output", with(Facts{}, [](Facts& f) { f.cut = Cut::output_limit; }), EndingKind::output_limit, 137});
+  all.push_back({"init gone", Facts{}, EndingKind::killed, 137});
+  return all;
+}
+
+TEST(Ending, IsTrue) {
+  for (const Row& row : rows()) {
+    const auto ending = supervisor::judge(row.facts);
+    EXPECT_EQ(ending.kind, row.kind) << row.name;
+    EXPECT_EQ(supervisor::status_of(ending, row.facts.code), row.status) << row.name;
+  }
+}
+
+TEST(Ending, NamesTheLimitsThatWereHit) {
+  Facts facts = exited(1);
+  facts.counters.disk_full = true;
+  facts.counters.process_limit_hits = 1;
+  EXPECT_EQ(supervisor::limits_hit(facts), (std::vector<std::string>{"disk", "processes"}));
+  EXPECT_EQ(supervisor::signal_name(9), "SIGKILL");
+}
+
+}  // namespace

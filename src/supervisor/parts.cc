@@ -1,0 +1,87 @@
+// The other processes of a run.
+#include "supervisor/parts.h"
+
+#include <fcntl.h>
+
+#include <array>
+
+namespace supervisor {
+
+namespace {
+
+// Starts `program` with the Plan at its number and one end of a new control channel.
+base::Result<Part> start_part(const plan::Plan& plan, const std::string& program, int plan_memfd,
+                              std::vector<std::pair<int, int>> more) {
+  auto [ours, theirs] = TRY(ipc::make_pair());
+  more.emplace_back(plan_memfd, plan::kFdPlan);
+  more.emplace_back(theirs.fd(), plan::kFdControl);
+  const std::array<std::string, 1> argv = {plan.helper_dir + "/" + program};
+  // Nothing of the caller's environment reaches a process of ours; sanitizer builds need no more either.
+  os::Child child = TRY(os::spawn(argv, {}, more));
+  return Part{std::move(child), std::move(ours)};
+}
+
+}  // namespace
+
+base::Result<Part> start_journal(const plan::Plan& plan, int plan_memfd) {
+  const std::string folder = plan.state_dir + "/journal";
+  const std::string keys = plan.state_dir + "/keys";
+  TRY(os::make_folders(folder, 0700));
+  TRY(os::make_folders(keys, 0700));
+  const base::Fd run = TRY(os::open(folder + "/" + plan.run + ".jsonl", O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0600));
+  const base::Fd host = TRY(os::open(folder + "/host.jsonl", O_RDWR | O_APPEND | O_CREAT, 0600));
+  const base::Fd keys_folder = TRY(os::open(keys, O_RDONLY | O_DIRECTORY, 0));
+  const base::Fd journal_folder = TRY(os::open(folder, O_RDONLY | O_DIRECTORY, 0));
+  Part part = TRY(start_part(plan, "cerco-journal", plan_memfd, {}));
+
+  const policy::Alerts& alerts = plan.policy.alerts;
+  const auto text = [](policy::Action action) { return std::string(policy::to_string(action)); };
+  const journal::ToJournal open = journal::Open{plan.run,
+                                                plan.policy.task,
+                                                {{"blocked_range", text(alerts.blocked_range)},
+                                                 {"new_destination", text(alerts.new_destination)},
+                                                 {"request_spike", text(alerts.request_spike)},
+                                                 {"placeholder_misuse", text(alerts.placeholder_misuse)},
+                                                 {"placeholder_in_body", text(alerts.placeholder_in_body)}}};
+  const std::array<int, 4> fds = {run.get(), host.get(), keys_folder.get(), journal_folder.get()};
+  TRY_IN("journal", ipc::send_value(part.control, open, fds));
+  return part;
+}
+
+base::Result<ipc::Channel> add_producer(const Part& journal, const std::string& who) {
+  auto [theirs, ours] = TRY(ipc::make_pair());
+  const journal::ToJournal message = journal::AddProducer{who};
+  const std::array<int, 1> fds = {theirs.fd()};
+  TRY_IN("journal", ipc::send_value(journal.control, message, fds));
+  return std::move(ours);
+}
+
+base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd, int roots, const Part& journal,
+                                const std::vector<base::Fd>& secrets, int lease_end) {
+  const ipc::Channel record = TRY(add_producer(journal, "broker"));
+  Part part = TRY(start_part(plan, "cerco-broker", plan_memfd,
+                             {{record.fd(), plan::kFdJournal}, {lease_end, plan::kFdBroker}, {roots, plan::kFdRoots}}));
+  const plan::ToBroker message = plan::BrokerSecrets{secrets.size()};
+  std::vector<int> fds;
+  for (const auto& secret : secrets) fds.push_back(secret.get());
+  TRY_IN("broker", ipc::send_value(part.control, message, fds));
+  return part;
+}
+
+base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roots, const Part& journal, int lease_end) {
+  const ipc::Channel record = TRY(add_producer(journal, "gateway"));
+  std::vector<std::pair<int, int>> fds = {{record.fd(), plan::kFdJournal}, {roots, plan::kFdRoots}};
+  if (lease_end >= 0) fds.emplace_back(lease_end, plan::kFdBroker);
+  return start_part(plan, "cerco-gateway", plan_memfd, std::move(fds));
+}
+
+base::Status serve_capture(const Part& gateway, sandbox::CaptureSockets& sockets) {
+  const std::array<int, 7> fds = {sockets.tcp4.get(),     sockets.tcp6.get(),     sockets.dns4.get(), sockets.dns6.get(),
+                                  sockets.dns_tcp4.get(), sockets.dns_tcp6.get(), sockets.refused.get()};
+  const plan::ToGateway message = plan::GatewayServe{};
+  TRY_IN("gateway", ipc::send_value(gateway.control, message, fds));
+  sockets = {};
+  return {};
+}
+
+}  // namespace supervisor

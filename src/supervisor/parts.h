@@ -1,0 +1,45 @@
+// The other processes of a run: how each is started and spoken to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/base.h"
+#include "ipc/ipc.h"
+#include "journal/journal.h"
+#include "os/os.h"
+#include "plan/plan.h"
+#include "sandbox/sandbox.h"
+
+namespace supervisor {
+
+// One process of ours with its control channel.
+struct Part {
+  os::Child child;
+  ipc::Channel control;
+};
+
+// The journal of the run: files made, Open sent. The answer (Opened) is awaited by the caller.
+[[nodiscard]] base::Result<Part> start_journal(const plan::Plan& plan, int plan_memfd);
+// Gives the journal a new producer and returns the producer's end.
+[[nodiscard]] base::Result<ipc::Channel> add_producer(const Part& journal, const std::string& who);
+// The broker with the caller's secrets; `gateway_end` is the gateway's end of the lease channel.
+[[nodiscard]] base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd, int roots, const Part& journal,
+                                              const std::vector<base::Fd>& secrets, int lease_end);
+// The gateway, told by message which sockets to serve.
+[[nodiscard]] base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roots, const Part& journal,
+                                               int lease_end);
+// Hands the capture sockets over and closes our copies, so that the kernel refuses when the gateway dies.
+[[nodiscard]] base::Status serve_capture(const Part& gateway, sandbox::CaptureSockets& sockets);
+
+// Waits for one message of a part; an error names the part when it ended or sent something else.
+template <class Value>
+[[nodiscard]] base::Result<Value> receive(const ipc::Channel& channel, std::string_view who) {
+  auto message = TRY_IN(std::string(who), channel.receive());
+  if (!message) {
+    return base::fail(base::Kind::peer, std::string(who), "ended before it answered", {});
+  }
+  return base::decode<Value>(message->bytes, who);
+}
+
+}  // namespace supervisor
