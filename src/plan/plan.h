@@ -50,6 +50,8 @@ struct HostFacts {
   // mounted (cgroup.kill), also without controllers.
   std::map<std::string, Controller> controllers;
   policy::HostSize size;
+  std::uint64_t swap_total = 0;        // bytes of swap that the host has
+  bool swap_accounting = false;        // memory.memsw.* (v1) or memory.swap.max (v2) can hold a limit
   std::uint64_t state_disk_free = 0;   // bytes free where the state directory lies
   std::uint64_t state_disk_total = 0;
   std::string state_dir;
@@ -63,6 +65,11 @@ struct HostFacts {
 };
 
 // --- Steps of the container's start --------------------------------------------------------
+//
+// They are carried out in the order of the list. A step that mounts (BindReadOnly, TrustBundle, MountDisk,
+// MountDev, MountProc) or writes a file makes its own mount point, as a file or a folder like its source; the
+// parent of every target is "/", a MakeFolder before it, or a folder of the working disk. Only a bind whose
+// target lies on the working disk, and the folders above it, come after MountDisk.
 
 // Every protection by name. A test takes single ones out of a Plan (positive controls); verify()
 // refuses a Plan in which one is missing that its policy asks for.
@@ -220,7 +227,10 @@ struct Placeholder {
   template <class W> void fields(W& w) { w(credential, field, value); }
 };
 
-struct CgroupPlan {  // controller → folder to make below; `limits` are files to write, in order
+// controller → where our folder `cerco-RUN` is made; `limits` are files to write there, in order (which is
+// alphabetical). Several groups may have one path (v2; cpu and cpuacct of v1): that is one folder. Where
+// `where.kind` is v2 and a limit's controller is not yet in the parent's cgroup.subtree_control, it is enabled.
+struct CgroupPlan {
   struct Group {
     std::string controller;
     Controller where;
@@ -293,8 +303,21 @@ struct Ask {
 // is there, steps are in a legal order, paths are absolute and clean, numbers within bounds.
 [[nodiscard]] base::Status verify(const Plan& plan);
 
-// Takes a protection out: its steps, limits or its flag. For positive controls only.
+// Takes a protection out: its steps, limits or its flag, and with it what would harm the host without it (no
+// packet rule without a network namespace, no mount without a mount namespace, no seccomp without
+// no_new_privs). private_proc and minimal_dev become binds of the host's folders. Flags alone are read_only_base
+// (binds and root stay writable), session_keyring and those of gateway and broker. For positive controls only.
 void take_out(Plan& plan, Protection protection);
+
+// Entries of `below_advice` start with the risk's name and a colon ("shared-kernel: …"); these are the ones that
+// isolation.accept does not name. `--strict` refuses a plan that has any.
+[[nodiscard]] std::vector<std::string> not_accepted(const Plan& plan);
+
+// The tier that is advised at least for this code and its secrets.
+[[nodiscard]] policy::Tier advised_tier(const policy::Policy& policy);
+
+// The protections that the policy asks for; verify() wants each of them.
+[[nodiscard]] std::set<Protection> required(const policy::Policy& policy, const std::vector<std::string>& unheld);
 
 // What could be reached if everything inside were hostile.
 struct BlastRadius {
