@@ -11,7 +11,8 @@ namespace plan {
 
 // --- supervisor → broker -----------------------------------------------------------------------
 
-// First message: `count` memfds follow as descriptors, one a credential in the policy's order.
+// First message: `count` memfds come as descriptors, one a credential in the policy's order. Past ipc::kMaxFds the
+// same message is sent again with the next ones, until `count` descriptors have come. The broker empties them.
 struct BrokerSecrets {
   std::uint64_t count = 0;
   template <class W>
@@ -49,11 +50,12 @@ struct LeaseRequest {
   std::string method;
   std::string path;         // canonical, without the query
   bool verified_tls = false;  // the upstream's certificate was verified for `host`
+  std::string placeholder;    // as seen in the bound place; "" when the request carries none
   template <class W>
-  void fields(W& w) { w(credential, host, port, method, path, verified_tls); }
+  void fields(W& w) { w(credential, host, port, method, path, verified_tls, placeholder); }
 };
 struct LeaseAnswer {
-  std::string refusal;  // "" when granted; else unknown, host, method, path, expired, uses, revoked, tls
+  std::string refusal;  // "" when granted; else unknown, host, port, method, path, placeholder, tls, expired, uses, revoked
   std::string header;   // lower-case name
   std::string value;    // the whole header value with the secret in it: wipe after use
   std::string secret;   // the bare secret, for redaction: wipe after use
