@@ -1,0 +1,13 @@
+// The one header of module http: strict admission of HTTP/1.1 and TLS, certificates, refusals,
+// placeholders and redaction. No sockets: bytes come in as views and go out as strings.
+#pragma once
+
+#include "http/body.h"         // IWYU pragma: export
+#include "http/certificate.h"  // IWYU pragma: export
+#include "http/field.h"        // IWYU pragma: export
+#include "http/hello.h"        // IWYU pragma: export
+#include "http/placeholder.h"  // IWYU pragma: export
+#include "http/redact.h"       // IWYU pragma: export
+#include "http/refusal.h"      // IWYU pragma: export
+#include "http/request.h"      // IWYU pragma: export
+#include "http/response.h"     // IWYU pragma: export

@@ -1,0 +1,69 @@
+// Takes an injected secret out of what comes back: each form that it could be rendered in becomes
+// its placeholder.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/base.h"
+#include "http/field.h"
+#include "http/placeholder.h"
+
+namespace http {
+
+inline constexpr std::size_t kLeastRedacted =
+    4;  // shorter secrets would take common text with them
+
+// The forms of one secret: as it is, in Base64, as the Basic value, percent-encoded, escaped in
+// JSON. Held in guarded memory. Made once a lease and used for any number of responses.
+class Redaction {
+ public:
+  Redaction(std::string_view secret, std::string_view placeholder, const Slot& slot);
+
+  // `text` with every form replaced.
+  [[nodiscard]] std::string clean(std::string_view text) const;
+  // Cleans every value.
+  void clean(std::vector<Field>& fields) const;
+  // The placeholder is as long as the secret in every form, so that a body keeps its length.
+  [[nodiscard]] bool keeps_length() const { return keeps_length_; }
+
+ private:
+  friend class BodyRedactor;
+  struct Form {
+    std::size_t at = 0;
+    std::size_t size = 0;
+    std::string replacement;
+  };
+  struct Match {
+    std::size_t at = std::string_view::npos;
+    const Form* form = nullptr;
+  };
+  [[nodiscard]] std::string_view bytes(const Form& form) const;
+  [[nodiscard]] Match find(std::string_view text, std::size_t from) const;
+  // Bytes at the end of `text` that could be the start of a form.
+  [[nodiscard]] std::size_t pending(std::string_view text) const;
+
+  base::Secret store_;
+  std::vector<Form> forms_;  // longest first
+  bool keeps_length_ = true;
+};
+
+// Cleans one body as it streams. Holds back only bytes that may be the start of a form, so that an
+// event stream is not delayed.
+class BodyRedactor {
+ public:
+  explicit BodyRedactor(const Redaction& redaction) : redaction_(&redaction) {}
+  ~BodyRedactor() { base::wipe(held_); }
+  BodyRedactor(const BodyRedactor&) = delete;
+  BodyRedactor& operator=(const BodyRedactor&) = delete;
+  // What may go on after `piece`; and at the end, the rest.
+  [[nodiscard]] std::string push(std::string_view piece);
+  [[nodiscard]] std::string finish();
+
+ private:
+  const Redaction* redaction_;
+  std::string held_;
+};
+
+}  // namespace http
