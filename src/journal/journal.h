@@ -28,32 +28,56 @@ struct Draft {
   std::uint64_t ref = 0;  // the producer's own number for this event; 0: none
   std::uint64_t of = 0;   // an earlier ref of the same producer: written as "of": its id; 0: none
   template <class W>
-  void fields(W& w) { w(type, members, ref, of); }
+  void fields(W& w) {
+    w(type, members, ref, of);
+  }
 };
+
+// Members longer than this are refused (an alert stands in the journal instead of the event).
+inline constexpr std::size_t kMaxMembers = 64 * 1024;  // gateway, broker
+inline constexpr std::size_t kMaxMembersSupervisor = 128 * 1024;
+
+// Hands a Draft over on a producer's channel (gateway, broker). EPIPE when the journal is gone:
+// refuse.
+[[nodiscard]] base::Status hand_over(const ipc::Channel& channel, const Draft& draft);
 
 // --- The supervisor's channel, supervisor → journal --------------------------------------------
 
-// First message; its descriptors: RUN.jsonl (append), host.jsonl (append), the keys folder, the journal
-// folder. `actions` are the detectors' actions by name ("blocked_range" → "kill").
+// First message; its descriptors are those of open_files(). `actions` are the detectors' actions by
+// name
+// ("blocked_range" → "kill"); a detector that is not named has the contract's default.
 struct Open {
   std::string run;
   std::string task;
   std::map<std::string, std::string> actions;
   template <class W>
-  void fields(W& w) { w(run, task, actions); }
+  void fields(W& w) {
+    w(run, task, actions);
+  }
 };
 // Another producer: its end of the pair comes along as a descriptor. `who` is "gateway", "broker".
 struct AddProducer {
   std::string who;
   template <class W>
-  void fields(W& w) { w(who); }
+  void fields(W& w) {
+    w(who);
+  }
 };
-// Everything is over: drain the producers, write the last checkpoint and host line, answer Summary, end.
+// The answer to NextFile; one descriptor: the file of open_next().
+struct File {
+  std::uint64_t number = 0;
+  template <class W>
+  void fields(W& w) {
+    w(number);
+  }
+};
+// Everything is over: drain the producers, write the last checkpoint and host line, answer Summary,
+// end.
 struct Finish {
   template <class W>
   void fields(W&) {}
 };
-using ToJournal = std::variant<Open, AddProducer, Draft, Finish>;
+using ToJournal = std::variant<Open, AddProducer, Draft, Finish, File>;
 
 // --- journal → supervisor ----------------------------------------------------------------------
 
@@ -64,11 +88,13 @@ struct Opened {
 // A detector fired and its action is more than note or alert.
 struct Alarm {
   std::string detector;
-  std::string action;  // "freeze", "revoke", "cut-network", "kill"
-  std::string event;   // id of the alert event
+  std::string action;      // "freeze", "revoke", "cut-network", "kill"
+  std::string event;       // id of the alert event
   std::string credential;  // for revoke: the credential concerned, "" for all
   template <class W>
-  void fields(W& w) { w(detector, action, event, credential); }
+  void fields(W& w) {
+    w(detector, action, event, credential);
+  }
 };
 // What was refused, for the report and the block on standard error.
 struct Refusal {
@@ -81,42 +107,68 @@ struct Refusal {
   std::string rule;
   std::string fix;  // TOML, "" for none
   template <class W>
-  void fields(W& w) { w(kind, host, port, method, path, count, rule, fix); }
+  void fields(W& w) {
+    w(kind, host, port, method, path, count, rule, fix);
+  }
+};
+// The file is full: RUN.`number`.jsonl is wanted. Until File comes the journal goes on with the old
+// one.
+struct NextFile {
+  std::uint64_t number = 0;
+  template <class W>
+  void fields(W& w) {
+    w(number);
+  }
 };
 struct Summary {
   std::uint64_t events = 0;
-  std::string head;  // SHA-256 of the last line
-  std::uint64_t alerts = 0;
+  std::string head;          // SHA-256 of the last line
+  std::uint64_t alerts = 0;  // alert events whose action is more than "note"
   std::vector<Refusal> refused;
   template <class W>
-  void fields(W& w) { w(events, head, alerts, refused); }
+  void fields(W& w) {
+    w(events, head, alerts, refused);
+  }
 };
-using FromJournal = std::variant<Opened, Alarm, Summary>;
+using FromJournal = std::variant<Opened, Alarm, Summary, NextFile>;
+
+// Makes $STATE/journal and $STATE/keys (0700) where they are missing and opens what Open carries,
+// in its order: RUN.jsonl (new, append), host.jsonl (append, read), keys/, journal/. EEXIST for a
+// run that has a journal already: an id is never used again.
+[[nodiscard]] base::Result<std::vector<base::Fd>> open_files(const std::string& state_dir,
+                                                             const std::string& run);
+// RUN.`number`.jsonl, new, for append.
+[[nodiscard]] base::Result<base::Fd> open_next(const std::string& state_dir, const std::string& run,
+                                               std::uint64_t number);
 
 // --- The process ---------------------------------------------------------------------------
 
-// Runs the journal process on its control channel until Finish or the supervisor's end. Confines itself
-// after Open. Returns the process's exit status.
+// Runs the journal process on its control channel until Finish or the supervisor's end (then it
+// signs what it has and ends). Confines itself after Open. Returns the process's exit status.
 int serve(ipc::Channel control);
 
 // --- Readers -------------------------------------------------------------------------------
 
 // Which events to show; empty fields match everything.
 struct Filter {
-  std::string run;      // id
-  std::string type;     // exact, or a prefix ending in "."
+  std::string run;   // id
+  std::string type;  // exact, or a prefix ending in "."
   std::string host;
   std::string verdict;
-  std::string since;    // RFC 3339, lexicographic comparison; "" for all
+  std::string since;  // RFC 3339, lexicographic comparison; "" for all
 };
 
 // Lines that match, in order of the chain, for one run; `line` gets the raw JSON line.
-[[nodiscard]] base::Status read(const std::string& journal_dir, const std::string& run, const Filter& filter,
+[[nodiscard]] base::Status read(const std::string& journal_dir, const std::string& run,
+                                const Filter& filter,
                                 const std::function<void(std::string_view line)>& line);
 // Runs that have a journal, oldest first.
 [[nodiscard]] base::Result<std::vector<std::string>> runs(const std::string& journal_dir);
 // One event as a line for people; what came from inside is made printable.
 [[nodiscard]] std::string describe(std::string_view json_line);
+// The event with this id ("RUN:12"), as its raw line; not_found when there is none.
+[[nodiscard]] base::Result<std::string> event(const std::string& journal_dir,
+                                              const std::string& id);
 
 struct Verification {
   bool holds = false;
@@ -124,10 +176,13 @@ struct Verification {
   std::uint64_t checkpoints = 0;
   std::string head;
   std::string problem;  // file, line and what does not hold
+  std::vector<std::string>
+      notes;  // what is true of a chain that holds: no signed end yet, an unfinished line
 };
-// Checks chains, sequence, checkpoints' signatures and the host chain. `run` empty: all. `key_file` empty:
-// the public key in keys/. `head`, when not empty, must be the run's head.
-[[nodiscard]] base::Result<Verification> verify(const std::string& state_dir, const std::string& run,
-                                                const std::string& key_file, const std::string& head);
+// Checks chains, sequence, checkpoints' signatures and the host chain. `run` empty: all. `key_file`
+// empty: the public key in keys/. `head`, when not empty, must be the run's head.
+[[nodiscard]] base::Result<Verification> verify(const std::string& state_dir,
+                                                const std::string& run, const std::string& key_file,
+                                                const std::string& head);
 
 }  // namespace journal
