@@ -13,7 +13,7 @@
 namespace ipc {
 
 inline constexpr std::size_t kMaxMessage = 160 * 1024;
-inline constexpr std::size_t kMaxFds = 16;
+inline constexpr std::size_t kMaxFds = 128;
 
 struct Message {
   std::string bytes;

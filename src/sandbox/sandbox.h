@@ -65,6 +65,9 @@ class Sandbox {
 // message names the step.
 [[nodiscard]] base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan, const Inputs& inputs);
 
+// Makes ready what the next start of such a Plan takes from a shelf (a formatted disk); called after the answer.
+[[nodiscard]] base::Status prepare_spare(const plan::Plan& plan);
+
 // Removes what runs that ended without their supervisor left below the state directory and in cgroups; returns how
 // many things. Runs that are alive (their lease is locked) are left alone.
 [[nodiscard]] base::Result<std::uint64_t> collect_garbage(const std::string& state_dir, const plan::HostFacts& host);

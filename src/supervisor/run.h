@@ -1,0 +1,100 @@
+// One run from Launch to Report: the supervisor's state and its loop.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "supervisor/ending.h"
+#include "supervisor/parts.h"
+
+namespace supervisor {
+
+using Clock = std::chrono::steady_clock;
+
+class Run {
+ public:
+  Run(ipc::Channel caller, Verify verify) : caller_(std::move(caller)), verify_(verify) {}
+
+  // Everything, in order; returns the process's exit status.
+  int serve();
+
+ private:
+  // The steps of serve(), each named by what it does. An error before the command's first instruction
+  // ends the run with StartFailed.
+  base::Status receive_launch();
+  base::Status start_parts();
+  base::Status start_sandbox();
+  base::Status start_gateway_part();
+  base::Status start_command();
+  void loop();
+  void end_sandbox();
+  void report();
+  void report_failed_start(const base::Error& error);
+
+  // What the loop does with each thing that becomes readable.
+  void watch(std::vector<pollfd>& polled) const;
+  void on_caller();
+  void on_init();
+  void on_init_gone();
+  void on_journal();
+  void on_oom();
+  void on_network();
+  void on_gateway();
+  void on_broker();
+  void on_tick();
+  void contain(const journal::Alarm& alarm);
+  void lose(Part& part, std::string_view who);
+
+  void cut(Cut why, std::string by);
+  void signal_command(std::uint32_t number);
+  void record(const journal::Draft& draft);
+  [[nodiscard]] base::Result<std::string> trust_bundle();
+  [[nodiscard]] bool network_is_idle() const;
+  [[nodiscard]] int milliseconds_to_wait() const;
+  void drain_gateway();
+  void retire_broker();
+  template <class Message>
+  void tell_caller(const Message& message);
+
+  ipc::Channel caller_;
+  Verify verify_;
+  Launch launch_;
+  plan::Plan plan_;
+  base::Fd plan_memfd_;
+  base::Fd roots_;
+  base::Fd streams_[3];
+  base::Fd put_session_;
+  base::Fd take_session_;
+  std::vector<base::Fd> secrets_;
+  base::Fd name_lock_;
+
+  Part journal_;
+  std::optional<Part> broker_;
+  std::optional<Part> gateway_;
+  base::Fd gateway_lease_end_;
+  std::string authority_;
+  std::unique_ptr<sandbox::Sandbox> sandbox_;
+
+  Facts facts_;
+  Usage usage_;
+  std::vector<std::string> notes_;
+  std::string start_failure_;
+  Clock::time_point started_;
+  std::optional<Clock::time_point> kill_at_;  // the grace after a time-out ends here
+  Clock::time_point next_disk_check_;
+  std::optional<Clock::time_point> oom_check_at_;
+  bool command_started_ = false;
+  bool all_dead_ = false;
+  bool over_ = false;       // the loop is to end
+  bool finished_ = false;   // the caller said Finish or is gone
+  bool caller_gone_ = false;
+  bool journal_lost_ = false;
+  bool network_cut_ = false;
+  std::uint64_t refusals_logged_ = 0;
+};
+
+}  // namespace supervisor
