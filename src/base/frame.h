@@ -89,7 +89,9 @@ using FromInit = std::variant<Ready, Started, NotStarted, Ended, AllDead>;
 // --- File sessions: both ways -----------------------------------------------------------------
 
 // Host → init. Paths are relative to the session's root; files are made as the workload's user and
-// replace nothing (EEXIST) unless `replace`. Data frames follow until `size` bytes have come.
+// replace nothing (EEXIST). Data frames follow until `size` bytes have come. Each PutFile, PutFolder and
+// PutLink is answered by exactly one Done or Refused, a PutFile after its last Data (the Data of a file
+// that is refused is read and dropped); the host sends up to 16 of them before it reads the answers.
 struct PutFile {
   std::string path;
   std::uint32_t mode = 0644;
@@ -109,7 +111,8 @@ struct PutLink {
   template <class W>
   void fields(W& w) { w(path, text); }
 };
-// Asks for everything below `path`: Entry frames (files followed by their Data), then Done.
+// Asks for everything below `path` ("" is the root itself): Entry frames, a folder before what is in it, files
+// followed by their Data, then Done. Paths of entries are relative to the session's root.
 struct Fetch {
   std::string path;
   template <class W>
