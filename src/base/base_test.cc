@@ -92,7 +92,8 @@ TEST(Text, Base64IsStrict) {
 }
 
 TEST(Error, LineNamesWhereWhatAndWhatWouldBeRight) {
-  const auto error = base::bad_input("p.toml:3:1", "unknown key `memroy`", "expected one of …").error();
+  const auto error =
+      base::bad_input("p.toml:3:1", "unknown key `memroy`", "expected one of …").error();
   EXPECT_EQ(error.line(), "p.toml:3:1: unknown key `memroy`; expected one of …");
   EXPECT_EQ(base::system_error("mount /x", 1).error().within("start sandbox").line(),
             "start sandbox: mount /x: EPERM (Operation not permitted)");

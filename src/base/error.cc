@@ -25,7 +25,9 @@ Error Error::within(std::string_view phrase) && {
   return std::move(*this);
 }
 
-std::unexpected<Error> system_error(std::string where) { return system_error(std::move(where), errno); }
+std::unexpected<Error> system_error(std::string where) {
+  return system_error(std::move(where), errno);
+}
 
 std::unexpected<Error> system_error(std::string where, int number) {
   return std::unexpected(Error{Kind::system, number, std::move(where), {}, {}});

@@ -37,7 +37,8 @@ using Status = std::expected<void, Error>;
 // A system call's failure: errno is read here, so call it before anything else.
 [[nodiscard]] std::unexpected<Error> system_error(std::string where);
 [[nodiscard]] std::unexpected<Error> system_error(std::string where, int number);
-[[nodiscard]] std::unexpected<Error> bad_input(std::string where, std::string what, std::string expected);
+[[nodiscard]] std::unexpected<Error> bad_input(std::string where, std::string what,
+                                               std::string expected);
 [[nodiscard]] std::unexpected<Error> fail(Kind kind, std::string where, std::string what,
                                           std::string expected);
 // `WHERE: not carried out yet`
@@ -54,23 +55,23 @@ inline void take(std::expected<void, Error>&&) {}
 }  // namespace base
 
 // The value of a Result, or return its Error from the function around it.
-#define TRY(expression)                                                         \
-  ({                                                                            \
-    auto try_result_ = (expression);                                            \
-    if (!try_result_) return std::unexpected(std::move(try_result_).error());   \
-    ::base::detail::take(std::move(try_result_));                               \
+#define TRY(expression)                                                       \
+  ({                                                                          \
+    auto try_result_ = (expression);                                          \
+    if (!try_result_) return std::unexpected(std::move(try_result_).error()); \
+    ::base::detail::take(std::move(try_result_));                             \
   })
 // The same with one phrase put before the error.
-#define TRY_IN(phrase, expression)                                                            \
-  ({                                                                                          \
-    auto try_result_ = (expression);                                                          \
-    if (!try_result_) return std::unexpected(std::move(try_result_).error().within(phrase));  \
-    ::base::detail::take(std::move(try_result_));                                             \
+#define TRY_IN(phrase, expression)                                                           \
+  ({                                                                                         \
+    auto try_result_ = (expression);                                                         \
+    if (!try_result_) return std::unexpected(std::move(try_result_).error().within(phrase)); \
+    ::base::detail::take(std::move(try_result_));                                            \
   })
 // TRY for coroutines.
-#define CO_TRY(expression)                                                         \
-  ({                                                                               \
-    auto try_result_ = (expression);                                               \
-    if (!try_result_) co_return std::unexpected(std::move(try_result_).error());   \
-    ::base::detail::take(std::move(try_result_));                                  \
+#define CO_TRY(expression)                                                       \
+  ({                                                                             \
+    auto try_result_ = (expression);                                             \
+    if (!try_result_) co_return std::unexpected(std::move(try_result_).error()); \
+    ::base::detail::take(std::move(try_result_));                                \
   })

@@ -24,18 +24,22 @@ struct Exec {
   std::string cwd;
   std::uint32_t uid = 1000;
   std::uint32_t gid = 1000;
-  std::uint64_t files = 0;       // RLIMIT_NOFILE; 0: leave
+  std::uint64_t files = 0;  // RLIMIT_NOFILE; 0: leave
   bool drop_capabilities = true;
   bool no_new_privs = true;
-  std::string filter;            // sock_filter array as bytes; empty: no seccomp
+  std::string filter;  // sock_filter array as bytes; empty: no seccomp
   template <class W>
-  void fields(W& w) { w(id, argv, env, cwd, uid, gid, files, drop_capabilities, no_new_privs, filter); }
+  void fields(W& w) {
+    w(id, argv, env, cwd, uid, gid, files, drop_capabilities, no_new_privs, filter);
+  }
 };
 struct Signal {
   std::uint64_t id = 0;
   std::uint32_t number = 0;
   template <class W>
-  void fields(W& w) { w(id, number); }
+  void fields(W& w) {
+    w(id, number);
+  }
 };
 // One descriptor comes along: a SEQPACKET socket on which a file session is served (FileFrame).
 struct ServeFiles {
@@ -43,9 +47,12 @@ struct ServeFiles {
   std::uint32_t gid = 1000;
   std::string root;  // absolute folder inside; no path of the session leaves it
   template <class W>
-  void fields(W& w) { w(uid, gid, root); }
+  void fields(W& w) {
+    w(uid, gid, root);
+  }
 };
-// Kills every process inside but init itself, file sessions included, and reaps them; answered by AllDead.
+// Kills every process inside but init itself, file sessions included, and reaps them; answered by
+// AllDead.
 struct KillAll {
   template <class W>
   void fields(W&) {}
@@ -57,20 +64,27 @@ using ToInit = std::variant<Exec, Signal, ServeFiles, KillAll>;
 struct Ready {
   std::uint32_t version = 1;
   template <class W>
-  void fields(W& w) { w(version); }
+  void fields(W& w) {
+    w(version);
+  }
 };
 struct Started {
   std::uint64_t id = 0;
   template <class W>
-  void fields(W& w) { w(id); }
+  void fields(W& w) {
+    w(id);
+  }
 };
-// The command could not be started: at `step` ("execve", "chdir", "setuid", …) with `error` (errno).
+// The command could not be started: at `step` ("execve", "chdir", "setuid", …) with `error`
+// (errno).
 struct NotStarted {
   std::uint64_t id = 0;
   std::string step;
   std::uint32_t error = 0;
   template <class W>
-  void fields(W& w) { w(id, step, error); }
+  void fields(W& w) {
+    w(id, step, error);
+  }
 };
 struct Ended {
   std::uint64_t id = 0;
@@ -78,7 +92,9 @@ struct Ended {
   std::uint32_t code = 0;  // exit status, or the signal's number
   std::uint64_t cpu_ms = 0;
   template <class W>
-  void fields(W& w) { w(id, signalled, code, cpu_ms); }
+  void fields(W& w) {
+    w(id, signalled, code, cpu_ms);
+  }
 };
 struct AllDead {
   template <class W>
@@ -89,39 +105,51 @@ using FromInit = std::variant<Ready, Started, NotStarted, Ended, AllDead>;
 // --- File sessions: both ways -----------------------------------------------------------------
 
 // Host → init. Paths are relative to the session's root; files are made as the workload's user and
-// replace nothing (EEXIST). Data frames follow until `size` bytes have come. Each PutFile, PutFolder and
-// PutLink is answered by exactly one Done or Refused, a PutFile after its last Data (the Data of a file
-// that is refused is read and dropped); the host sends up to 16 of them before it reads the answers.
+// replace nothing (EEXIST). Data frames follow until `size` bytes have come. Each PutFile,
+// PutFolder and PutLink is answered by exactly one Done or Refused, a PutFile after its last Data
+// (the Data of a file that is refused is read and dropped); the host sends up to 16 of them before
+// it reads the answers.
 struct PutFile {
   std::string path;
   std::uint32_t mode = 0644;
   std::uint64_t size = 0;
   template <class W>
-  void fields(W& w) { w(path, mode, size); }
+  void fields(W& w) {
+    w(path, mode, size);
+  }
 };
 struct PutFolder {
   std::string path;
   std::uint32_t mode = 0755;
   template <class W>
-  void fields(W& w) { w(path, mode); }
+  void fields(W& w) {
+    w(path, mode);
+  }
 };
 struct PutLink {
   std::string path;
   std::string text;
   template <class W>
-  void fields(W& w) { w(path, text); }
+  void fields(W& w) {
+    w(path, text);
+  }
 };
-// Asks for everything below `path` ("" is the root itself): Entry frames, a folder before what is in it, files
-// followed by their Data, then Done. Paths of entries are relative to the session's root.
+// Asks for everything below `path` ("" is the root itself): Entry frames, a folder before what is
+// in it, files followed by their Data, then Done. Paths of entries are relative to the session's
+// root.
 struct Fetch {
   std::string path;
   template <class W>
-  void fields(W& w) { w(path); }
+  void fields(W& w) {
+    w(path);
+  }
 };
 struct Data {
   std::string bytes;
   template <class W>
-  void fields(W& w) { w(bytes); }
+  void fields(W& w) {
+    w(bytes);
+  }
 };
 enum class EntryKind { file, folder, link, other, last_ = other };
 struct Entry {
@@ -131,7 +159,9 @@ struct Entry {
   std::uint64_t size = 0;  // bytes of Data that follow, for files
   std::string text;        // of a link
   template <class W>
-  void fields(W& w) { w(path, kind, mode, size, text); }
+  void fields(W& w) {
+    w(path, kind, mode, size, text);
+  }
 };
 struct Done {
   template <class W>
@@ -141,7 +171,9 @@ struct Refused {
   std::string what;
   std::uint32_t error = 0;
   template <class W>
-  void fields(W& w) { w(what, error); }
+  void fields(W& w) {
+    w(what, error);
+  }
 };
 using FileFrame = std::variant<PutFile, PutFolder, PutLink, Fetch, Data, Entry, Done, Refused>;
 

@@ -15,8 +15,12 @@ namespace base {
 // Builds the members of one object in the order they are added.
 class JsonObject {
  public:
-  JsonObject& add(std::string_view key, std::string_view value) { return raw(key, json_string(value)); }
-  JsonObject& add(std::string_view key, const char* value) { return add(key, std::string_view(value)); }
+  JsonObject& add(std::string_view key, std::string_view value) {
+    return raw(key, json_string(value));
+  }
+  JsonObject& add(std::string_view key, const char* value) {
+    return add(key, std::string_view(value));
+  }
   JsonObject& add(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
   template <std::integral T>
   JsonObject& add(std::string_view key, T value) {

@@ -98,7 +98,8 @@ std::string hex(std::string_view bytes) {
 
 std::string sha256(std::string_view bytes) {
   std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
-  crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()),
+                     bytes.size());
   return hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
@@ -114,8 +115,8 @@ std::optional<std::string> from_base64(std::string_view text) {
   std::string out(text.size() / 4 * 3 + 3, '\0');
   std::size_t size = 0;
   const char* end = nullptr;
-  if (sodium_base642bin(reinterpret_cast<unsigned char*>(out.data()), out.size(), text.data(), text.size(),
-                        nullptr, &size, &end, sodium_base64_VARIANT_ORIGINAL) != 0 ||
+  if (sodium_base642bin(reinterpret_cast<unsigned char*>(out.data()), out.size(), text.data(),
+                        text.size(), nullptr, &size, &end, sodium_base64_VARIANT_ORIGINAL) != 0 ||
       end != text.data() + text.size()) {
     return std::nullopt;
   }
@@ -138,7 +139,11 @@ namespace {
 std::pair<std::size_t, std::uint32_t> decode_utf8(std::string_view text) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = at(0);
-  const std::size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+  const std::size_t length = lead < 0x80       ? 1
+                             : lead >> 5 == 6  ? 2
+                             : lead >> 4 == 14 ? 3
+                             : lead >> 3 == 30 ? 4
+                                               : 0;
   if (length == 0 || length > text.size()) return {0, 0};
   if (length == 1) return {1, lead};
   std::uint32_t code = lead & (0x7FU >> length);
@@ -152,13 +157,16 @@ std::pair<std::size_t, std::uint32_t> decode_utf8(std::string_view text) {
 }
 
 bool harmful(std::uint32_t code) {
-  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || (code >= 0x200B && code <= 0x200F) ||
-         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C ||
+         (code >= 0x200B && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
+         (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
 }
 
 }  // namespace
 
-std::size_t utf8_length(std::string_view text) { return decode_utf8(text).first; }
+std::size_t utf8_length(std::string_view text) {
+  return decode_utf8(text).first;
+}
 
 std::string printable(std::string_view text) {
   std::string out;

@@ -16,8 +16,9 @@ namespace base {
 // A decimal number without sign, space or leading zeros (but "0"); nullopt else or past 2^64-1.
 [[nodiscard]] std::optional<std::uint64_t> parse_number(std::string_view text);
 // The candidate nearest to `word` by edit distance, if near enough to be a slip; else "".
-[[nodiscard]] std::string closest(std::string_view word, std::span<const std::string_view> candidates);
-[[nodiscard]] std::string hex(std::string_view bytes);  // lower case
+[[nodiscard]] std::string closest(std::string_view word,
+                                  std::span<const std::string_view> candidates);
+[[nodiscard]] std::string hex(std::string_view bytes);     // lower case
 [[nodiscard]] std::string sha256(std::string_view bytes);  // 64 lower-case hex digits
 [[nodiscard]] std::string base64(std::string_view bytes);  // RFC 4648 section 4, padded
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);  // strict

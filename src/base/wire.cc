@@ -10,8 +10,9 @@ std::uint64_t Reader::number() {
   }
   std::uint64_t value = 0;
   for (int i = 0; i < 8; ++i) {
-    value |= static_cast<std::uint64_t>(static_cast<unsigned char>(rest_[static_cast<std::size_t>(i)]))
-             << (8 * i);
+    value |=
+        static_cast<std::uint64_t>(static_cast<unsigned char>(rest_[static_cast<std::size_t>(i)]))
+        << (8 * i);
   }
   rest_.remove_prefix(8);
   return value;

@@ -26,8 +26,8 @@ class Channel {
   Channel() = default;
   explicit Channel(base::Fd fd) : fd_(std::move(fd)) {}
 
-  // Sends one whole message. EMSGSIZE past kMaxMessage; EPIPE (never a signal) when the peer is gone;
-  // EAGAIN on a full non-blocking socket.
+  // Sends one whole message. EMSGSIZE past kMaxMessage; EPIPE (never a signal) when the peer is
+  // gone; EAGAIN on a full non-blocking socket.
   [[nodiscard]] base::Status send(std::string_view bytes, std::span<const int> fds) const;
   // One whole message; nullopt at the peer's end. A message that was cut, or has more than
   // kMaxFds descriptors, is an error. Descriptors arrive close-on-exec.
@@ -45,7 +45,8 @@ class Channel {
 
 // Encodes and sends a value; receives and decodes one.
 template <class T>
-[[nodiscard]] base::Status send_value(const Channel& channel, const T& value, std::span<const int> fds) {
+[[nodiscard]] base::Status send_value(const Channel& channel, const T& value,
+                                      std::span<const int> fds) {
   return channel.send(base::encode(value), fds);
 }
 

@@ -28,7 +28,9 @@ TEST(Channel, CarriesBytesAndDescriptors) {
 TEST(Channel, PeersEndIsNothingAndSendingIsAnError) {
   auto ends = ipc::make_pair();
   ASSERT_TRUE(ends);
-  { const base::Fd gone = ends->first.release(); }
+  {
+    const base::Fd gone = ends->first.release();
+  }
   auto got = ends->second.receive();
   ASSERT_TRUE(got);
   EXPECT_FALSE(got->has_value());

@@ -24,13 +24,16 @@ namespace plan {
 // --- Facts ---------------------------------------------------------------------------------
 
 enum class CgroupKind { v1, v2, last_ = v2 };
-// Where one controller of this host can hold a limit; `path` is the folder that our groups go below.
+// Where one controller of this host can hold a limit; `path` is the folder that our groups go
+// below.
 struct Controller {
   CgroupKind kind = CgroupKind::v2;
   std::string path;
   bool operator==(const Controller&) const = default;
   template <class W>
-  void fields(W& w) { w(kind, path); }
+  void fields(W& w) {
+    w(kind, path);
+  }
 };
 
 // What this kernel, distribution and outer boundary can give. Filled by module host.
@@ -50,15 +53,16 @@ struct HostFacts {
   // mounted (cgroup.kill), also without controllers.
   std::map<std::string, Controller> controllers;
   policy::HostSize size;
-  std::uint64_t swap_total = 0;        // bytes of swap that the host has
-  bool swap_accounting = false;        // memory.memsw.* (v1) or memory.swap.max (v2) can hold a limit
-  std::uint64_t state_disk_free = 0;   // bytes free where the state directory lies
+  std::uint64_t swap_total = 0;  // bytes of swap that the host has
+  bool swap_accounting = false;  // memory.memsw.* (v1) or memory.swap.max (v2) can hold a limit
+  std::uint64_t state_disk_free = 0;  // bytes free where the state directory lies
   std::uint64_t state_disk_total = 0;
   std::string state_dir;
   std::vector<std::string> resolvers;  // of the host, IP or IP:port
-  std::string roots_file;              // upstream roots: SSL_CERT_FILE of the caller, else the host's bundle
-  std::string helper_dir;              // where cerco-init, cerco-gateway … lie
-  // Folders of the base that exist on this host and what they are: "/usr" → "dir", "/bin" → "link:usr/bin".
+  std::string roots_file;  // upstream roots: SSL_CERT_FILE of the caller, else the host's bundle
+  std::string helper_dir;  // where cerco-init, cerco-gateway … lie
+  // Folders of the base that exist on this host and what they are: "/usr" → "dir", "/bin" →
+  // "link:usr/bin".
   std::map<std::string, std::string> base;
   // Files of /etc that are synthesised from the host's (ld.so.cache, localtime, alternatives, …).
   std::map<std::string, std::string> etc_binds;  // path inside → path on the host
@@ -66,109 +70,184 @@ struct HostFacts {
 
 // --- Steps of the container's start --------------------------------------------------------
 //
-// They are carried out in the order of the list. A step that mounts (BindReadOnly, TrustBundle, MountDisk,
-// MountDev, MountProc) or writes a file makes its own mount point, as a file or a folder like its source; the
-// parent of every target is "/", a MakeFolder before it, or a folder of the working disk. Only a bind whose
-// target lies on the working disk, and the folders above it, come after MountDisk.
+// They are carried out in the order of the list. A step that mounts (BindReadOnly, TrustBundle,
+// MountDisk, MountDev, MountProc) or writes a file makes its own mount point, as a file or a folder
+// like its source; the parent of every target is "/", a MakeFolder before it, or a folder of the
+// working disk. Only a bind whose target lies on the working disk, and the folders above it, come
+// after MountDisk.
 
 // Every protection by name. A test takes single ones out of a Plan (positive controls); verify()
 // refuses a Plan in which one is missing that its policy asks for.
 enum class Protection {
-  cgroup, user_namespace, pid_namespace, mount_namespace, network_namespace, ipc_namespace, uts_namespace,
-  cgroup_namespace, time_namespace, read_only_base, private_proc, proc_masks, minimal_dev, pivot_root,
-  disk_limit, drop_capabilities, no_new_privs, landlock, seccomp, rlimits, session_keyring,
-  capture, memory_limit, process_limit, cpu_limit, wall_limit,
+  cgroup,
+  user_namespace,
+  pid_namespace,
+  mount_namespace,
+  network_namespace,
+  ipc_namespace,
+  uts_namespace,
+  cgroup_namespace,
+  time_namespace,
+  read_only_base,
+  private_proc,
+  proc_masks,
+  minimal_dev,
+  pivot_root,
+  disk_limit,
+  drop_capabilities,
+  no_new_privs,
+  landlock,
+  seccomp,
+  rlimits,
+  session_keyring,
+  capture,
+  memory_limit,
+  process_limit,
+  cpu_limit,
+  wall_limit,
   // At the gateway and the broker:
-  name_filter, address_guard, sni_check, strict_http, upstream_verify, binding, redaction, last_ = redaction
+  name_filter,
+  address_guard,
+  sni_check,
+  strict_http,
+  upstream_verify,
+  binding,
+  redaction,
+  last_ = redaction
 };
 [[nodiscard]] std::string_view to_string(Protection protection);
 [[nodiscard]] std::optional<Protection> protection_named(std::string_view name);
 
 struct EnterCgroup {
-  template <class W> void fields(W&) {}
+  template <class W>
+  void fields(W&) {}
   bool operator==(const EnterCgroup&) const = default;
 };
-// clone3(2) of the namespaces in `kinds` ("user", "mount", "pid", "network", "ipc", "uts", "cgroup", "time").
+// clone3(2) of the namespaces in `kinds` ("user", "mount", "pid", "network", "ipc", "uts",
+// "cgroup", "time").
 struct CloneNamespaces {
   std::vector<std::string> kinds;
   bool operator==(const CloneNamespaces&) const = default;
-  template <class W> void fields(W& w) { w(kinds); }
+  template <class W>
+  void fields(W& w) {
+    w(kinds);
+  }
 };
 struct MapUsers {  // inside 0 … count-1 → host first … (leased at the start; first is 0 until then)
   std::uint64_t count = 65536;
   bool operator==(const MapUsers&) const = default;
-  template <class W> void fields(W& w) { w(count); }
+  template <class W>
+  void fields(W& w) {
+    w(count);
+  }
 };
 struct MountRoot {  // the tmpfs that the tree is built on, read-only at the end
   std::uint64_t size = 0;
   bool operator==(const MountRoot&) const = default;
-  template <class W> void fields(W& w) { w(size); }
+  template <class W>
+  void fields(W& w) {
+    w(size);
+  }
 };
 struct BindReadOnly {  // a host folder or file, nosuid nodev, read-only, recursively
   std::string source;
   std::string target;
   bool operator==(const BindReadOnly&) const = default;
-  template <class W> void fields(W& w) { w(source, target); }
+  template <class W>
+  void fields(W& w) {
+    w(source, target);
+  }
 };
 struct MakeLink {
   std::string target;  // where the link stands
   std::string text;    // what it says
   bool operator==(const MakeLink&) const = default;
-  template <class W> void fields(W& w) { w(target, text); }
+  template <class W>
+  void fields(W& w) {
+    w(target, text);
+  }
 };
 struct WriteFile {  // a synthesised file
   std::string target;
   std::string content;
   std::uint32_t mode = 0644;
   bool operator==(const WriteFile&) const = default;
-  template <class W> void fields(W& w) { w(target, content, mode); }
+  template <class W>
+  void fields(W& w) {
+    w(target, content, mode);
+  }
 };
 struct MakeFolder {
   std::string target;
   std::uint32_t mode = 0755;
   bool operator==(const MakeFolder&) const = default;
-  template <class W> void fields(W& w) { w(target, mode); }
+  template <class W>
+  void fields(W& w) {
+    w(target, mode);
+  }
 };
 struct MountProc {  // own procfs; /proc/sys read-only; `masks` are covered
   std::vector<std::string> masks;
   std::vector<std::string> read_only;
   bool operator==(const MountProc&) const = default;
-  template <class W> void fields(W& w) { w(masks, read_only); }
+  template <class W>
+  void fields(W& w) {
+    w(masks, read_only);
+  }
 };
-struct MountDev {  // tmpfs with null zero full random urandom tty, fd links, shm of `shm_size`, own mqueue
+struct MountDev {  // tmpfs with null zero full random urandom tty, fd links, shm of `shm_size`, own
+                   // mqueue
   std::uint64_t shm_size = 0;
   bool operator==(const MountDev&) const = default;
-  template <class W> void fields(W& w) { w(shm_size); }
+  template <class W>
+  void fields(W& w) {
+    w(shm_size);
+  }
 };
-struct MountDisk {  // the sparse image of limits.disk: its folders appear at `targets` as the workload's own
+struct MountDisk {  // the sparse image of limits.disk: its folders appear at `targets` as the
+                    // workload's own
   std::uint64_t size = 0;
   std::uint64_t inodes = 0;
   std::vector<std::string> targets;  // "/workspace", "/home/agent", "/tmp", "/var/tmp"
   bool operator==(const MountDisk&) const = default;
-  template <class W> void fields(W& w) { w(size, inodes, targets); }
+  template <class W>
+  void fields(W& w) {
+    w(size, inodes, targets);
+  }
 };
-struct TrustBundle {  // host roots plus the run's own authority, over `targets`; only where TLS is terminated
+struct TrustBundle {  // host roots plus the run's own authority, over `targets`; only where TLS is
+                      // terminated
   std::vector<std::string> targets;
   bool operator==(const TrustBundle&) const = default;
-  template <class W> void fields(W& w) { w(targets); }
+  template <class W>
+  void fields(W& w) {
+    w(targets);
+  }
 };
 struct PivotRoot {
-  template <class W> void fields(W&) {}
+  template <class W>
+  void fields(W&) {}
   bool operator==(const PivotRoot&) const = default;
 };
 struct SetHostname {
   std::string name = "sandbox";
   bool operator==(const SetHostname&) const = default;
-  template <class W> void fields(W& w) { w(name); }
+  template <class W>
+  void fields(W& w) {
+    w(name);
+  }
 };
 // The network namespace's only interface, its routes and the packet rules; then the capture sockets
-// (TCP by TPROXY, UDP and TCP 53, refusal log) are opened and handed out. TCP to `steered` is taken to the
-// gateway, everything else is refused in the kernel.
+// (TCP by TPROXY, UDP and TCP 53, refusal log) are opened and handed out. TCP to `steered` is taken
+// to the gateway, everything else is refused in the kernel.
 struct Steered {
   std::string cidr;  // "198.18.0.0/15", "fd…/64", or a literal of a tcp or cidr rule
   std::vector<std::uint16_t> ports;
   bool operator==(const Steered&) const = default;
-  template <class W> void fields(W& w) { w(cidr, ports); }
+  template <class W>
+  void fields(W& w) {
+    w(cidr, ports);
+  }
 };
 struct Capture {
   std::string own_v4 = "198.18.0.2";
@@ -177,36 +256,51 @@ struct Capture {
   std::string pool_v6 = "fd63:6572:636f:1::/64";
   std::vector<Steered> steered;
   bool operator==(const Capture&) const = default;
-  template <class W> void fields(W& w) { w(own_v4, own_v6, pool_v4, pool_v6, steered); }
+  template <class W>
+  void fields(W& w) {
+    w(own_v4, own_v6, pool_v4, pool_v6, steered);
+  }
 };
 struct DropCapabilities {
-  template <class W> void fields(W&) {}
+  template <class W>
+  void fields(W&) {}
   bool operator==(const DropCapabilities&) const = default;
 };
 struct NoNewPrivs {
-  template <class W> void fields(W&) {}
+  template <class W>
+  void fields(W&) {}
   bool operator==(const NoNewPrivs&) const = default;
 };
 struct Landlock {
   std::vector<std::string> read;   // read and execute below
   std::vector<std::string> write;  // everything below
   bool operator==(const Landlock&) const = default;
-  template <class W> void fields(W& w) { w(read, write); }
+  template <class W>
+  void fields(W& w) {
+    w(read, write);
+  }
 };
 struct Rlimits {
   std::uint64_t files = 65536;
   bool operator==(const Rlimits&) const = default;
-  template <class W> void fields(W& w) { w(files); }
+  template <class W>
+  void fields(W& w) {
+    w(files);
+  }
 };
 struct Seccomp {
   policy::SeccompProfile profile = policy::SeccompProfile::standard;
   bool operator==(const Seccomp&) const = default;
-  template <class W> void fields(W& w) { w(profile); }
+  template <class W>
+  void fields(W& w) {
+    w(profile);
+  }
 };
 
-using Step = std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MountRoot, MakeFolder,
-                          MakeLink, BindReadOnly, WriteFile, TrustBundle, MountDisk, MountDev, MountProc,
-                          PivotRoot, Landlock, DropCapabilities, NoNewPrivs, Rlimits, Seccomp>;
+using Step =
+    std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MountRoot,
+                 MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle, MountDisk, MountDev,
+                 MountProc, PivotRoot, Landlock, DropCapabilities, NoNewPrivs, Rlimits, Seccomp>;
 
 // --- The Plan ------------------------------------------------------------------------------
 
@@ -215,7 +309,10 @@ struct Command {
   std::map<std::string, std::string> env;
   std::string cwd = "/workspace";
   bool operator==(const Command&) const = default;
-  template <class W> void fields(W& w) { w(argv, env, cwd); }
+  template <class W>
+  void fields(W& w) {
+    w(argv, env, cwd);
+  }
 };
 
 // What stands for a credential inside. Random, per run, worth nothing outside of it.
@@ -224,12 +321,16 @@ struct Placeholder {
   std::string field = "secret";
   std::string value;
   bool operator==(const Placeholder&) const = default;
-  template <class W> void fields(W& w) { w(credential, field, value); }
+  template <class W>
+  void fields(W& w) {
+    w(credential, field, value);
+  }
 };
 
-// controller → where our folder `cerco-RUN` is made; `limits` are files to write there, in order (which is
-// alphabetical). Several groups may have one path (v2; cpu and cpuacct of v1): that is one folder. Where
-// `where.kind` is v2 and a limit's controller is not yet in the parent's cgroup.subtree_control, it is enabled.
+// controller → where our folder `cerco-RUN` is made; `limits` are files to write there, in order
+// (which is alphabetical). Several groups may have one path (v2; cpu and cpuacct of v1): that is
+// one folder. Where `where.kind` is v2 and a limit's controller is not yet in the parent's
+// cgroup.subtree_control, it is enabled.
 struct CgroupPlan {
   struct Group {
     std::string controller;
@@ -246,31 +347,35 @@ struct CgroupPlan {
   };
   std::vector<Group> groups;
   bool operator==(const CgroupPlan&) const = default;
-  template <class W> void fields(W& w) { w(groups); }
+  template <class W>
+  void fields(W& w) {
+    w(groups);
+  }
 };
 
 struct Plan {
   std::string run;
   std::string name;
-  policy::Policy policy;       // effective; its limits are the ones that hold
+  policy::Policy policy;  // effective; its limits are the ones that hold
   std::string policy_sha256;
   policy::Tier tier = policy::Tier::container;
-  std::vector<std::string> below_advice;  // why the tier is weaker than advised; empty when it is not
-  std::vector<std::string> unheld;        // limits of not_required that this host cannot hold
+  std::vector<std::string>
+      below_advice;                 // why the tier is weaker than advised; empty when it is not
+  std::vector<std::string> unheld;  // limits of not_required that this host cannot hold
   std::set<Protection> protections;
   CgroupPlan cgroup;
   std::vector<Step> steps;
   Command command;
   std::vector<Placeholder> placeholders;
-  std::vector<std::string> resolvers;     // IP:port, upstream
-  bool terminates = false;                // some host is looked into over TLS: the gateway starts first
+  std::vector<std::string> resolvers;  // IP:port, upstream
+  bool terminates = false;  // some host is looked into over TLS: the gateway starts first
   std::string state_dir;
   std::string helper_dir;
   bool operator==(const Plan&) const = default;
   template <class W>
   void fields(W& w) {
-    w(run, name, policy, policy_sha256, tier, below_advice, unheld, protections, cgroup, steps, command,
-      placeholders, resolvers, terminates, state_dir, helper_dir);
+    w(run, name, policy, policy_sha256, tier, below_advice, unheld, protections, cgroup, steps,
+      command, placeholders, resolvers, terminates, state_dir, helper_dir);
   }
 };
 
@@ -278,10 +383,10 @@ struct Plan {
 // the supervisor's own standard error); kPlan is a sealed memfd with encode(Plan).
 enum : int {
   kFdPlan = 3,
-  kFdControl = 4,   // SEQPACKET to the supervisor
-  kFdJournal = 5,   // SEQPACKET to the journal (gateway, broker)
-  kFdBroker = 6,    // SEQPACKET gateway ↔ broker (both have it here)
-  kFdRoots = 7,     // gateway, broker: memfd with the upstream roots as PEM
+  kFdControl = 4,  // SEQPACKET to the supervisor
+  kFdJournal = 5,  // SEQPACKET to the journal (gateway, broker)
+  kFdBroker = 6,   // SEQPACKET gateway ↔ broker (both have it here)
+  kFdRoots = 7,    // gateway, broker: memfd with the upstream roots as PEM
   // The capture sockets come by GatewayServe.
 };
 
@@ -289,35 +394,38 @@ enum : int {
 struct Ask {
   std::string name;
   std::vector<std::string> argv;
-  std::string cwd;                           // "" : the working folder
+  std::string cwd;                                // "" : the working folder
   std::map<std::string, std::string> caller_env;  // the values of environment.pass, already read
 };
 
 // The Plan for a policy on a host. `random(n)` gives n characters of a-z2-7. Errors: missing (a
 // protection, limit or right that was asked for and cannot be given; the message names all of them
 // and what would do), unsupported (a tier or mode that is not carried out yet), bad_input.
-[[nodiscard]] base::Result<Plan> make(const policy::Policy& policy, const HostFacts& host, const Ask& ask,
+[[nodiscard]] base::Result<Plan> make(const policy::Policy& policy, const HostFacts& host,
+                                      const Ask& ask,
                                       const std::function<std::string(std::size_t)>& random);
 
-// The supervisor's own check of a Plan that it was handed: every protection that the policy asks for
-// is there, steps are in a legal order, paths are absolute and clean, numbers within bounds.
+// The supervisor's own check of a Plan that it was handed: every protection that the policy asks
+// for is there, steps are in a legal order, paths are absolute and clean, numbers within bounds.
 [[nodiscard]] base::Status verify(const Plan& plan);
 
-// Takes a protection out: its steps, limits or its flag, and with it what would harm the host without it (no
-// packet rule without a network namespace, no mount without a mount namespace, no seccomp without
-// no_new_privs). private_proc and minimal_dev become binds of the host's folders. Flags alone are read_only_base
-// (binds and root stay writable), session_keyring and those of gateway and broker. For positive controls only.
+// Takes a protection out: its steps, limits or its flag, and with it what would harm the host
+// without it (no packet rule without a network namespace, no mount without a mount namespace, no
+// seccomp without no_new_privs). private_proc and minimal_dev become binds of the host's folders.
+// Flags alone are read_only_base (binds and root stay writable), session_keyring and those of
+// gateway and broker. For positive controls only.
 void take_out(Plan& plan, Protection protection);
 
-// Entries of `below_advice` start with the risk's name and a colon ("shared-kernel: …"); these are the ones that
-// isolation.accept does not name. `--strict` refuses a plan that has any.
+// Entries of `below_advice` start with the risk's name and a colon ("shared-kernel: …"); these are
+// the ones that isolation.accept does not name. `--strict` refuses a plan that has any.
 [[nodiscard]] std::vector<std::string> not_accepted(const Plan& plan);
 
 // The tier that is advised at least for this code and its secrets.
 [[nodiscard]] policy::Tier advised_tier(const policy::Policy& policy);
 
 // The protections that the policy asks for; verify() wants each of them.
-[[nodiscard]] std::set<Protection> required(const policy::Policy& policy, const std::vector<std::string>& unheld);
+[[nodiscard]] std::set<Protection> required(const policy::Policy& policy,
+                                            const std::vector<std::string>& unheld);
 
 // What could be reached if everything inside were hostile.
 struct BlastRadius {
@@ -325,11 +433,11 @@ struct BlastRadius {
   std::vector<std::string> credentials;  // name: where and how often it may be used
   std::vector<std::string> reads;
   std::vector<std::string> writes;
-  std::string kernel;                    // which kernel it stands on
-  std::vector<std::string> use;          // limits in words
+  std::string kernel;            // which kernel it stands on
+  std::vector<std::string> use;  // limits in words
   std::string lifetime;
-  std::string widest;                    // the widest remaining way out
-  std::string advice;                    // whether the tier is proportionate
+  std::string widest;  // the widest remaining way out
+  std::string advice;  // whether the tier is proportionate
 };
 [[nodiscard]] BlastRadius blast_radius(const Plan& plan);
 

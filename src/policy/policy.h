@@ -24,7 +24,13 @@ inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::
 
 enum class Code { tools_only, reviewed, unreviewed, last_ = unreviewed };
 enum class Tier { isolate, container, gvisor, microvm, last_ = microvm };
-enum class SeccompProfile { strict, standard, debug, browser, last_ = browser };  // standard is "default"
+enum class SeccompProfile {
+  strict,
+  standard,
+  debug,
+  browser,
+  last_ = browser
+};  // standard is "default"
 enum class RootMode { read_only, scratch, last_ = scratch };
 enum class BaseKind { host, dir, image, last_ = image };
 enum class WorkdirMode { empty, overlay, copy, last_ = copy };
@@ -41,7 +47,9 @@ struct Isolation {
   SeccompProfile seccomp = SeccompProfile::standard;
   bool operator==(const Isolation&) const = default;
   template <class W>
-  void fields(W& w) { w(tier, accept, allow_emulation, seccomp); }
+  void fields(W& w) {
+    w(tier, accept, allow_emulation, seccomp);
+  }
 };
 
 struct Base {
@@ -49,7 +57,9 @@ struct Base {
   std::string name;  // path or image name
   bool operator==(const Base&) const = default;
   template <class W>
-  void fields(W& w) { w(kind, name); }
+  void fields(W& w) {
+    w(kind, name);
+  }
 };
 
 struct Workdir {
@@ -57,7 +67,9 @@ struct Workdir {
   std::string from;
   bool operator==(const Workdir&) const = default;
   template <class W>
-  void fields(W& w) { w(mode, from); }
+  void fields(W& w) {
+    w(mode, from);
+  }
 };
 
 struct Filesystem {
@@ -69,7 +81,9 @@ struct Filesystem {
   std::vector<std::string> hide;
   bool operator==(const Filesystem&) const = default;
   template <class W>
-  void fields(W& w) { w(base, root, read_only, workdir, reserve, hide); }
+  void fields(W& w) {
+    w(base, root, read_only, workdir, reserve, hide);
+  }
 };
 
 struct Environment {
@@ -78,7 +92,9 @@ struct Environment {
   std::vector<std::string> plain;
   bool operator==(const Environment&) const = default;
   template <class W>
-  void fields(W& w) { w(set, pass, plain); }
+  void fields(W& w) {
+    w(set, pass, plain);
+  }
 };
 
 // Sizes in bytes, durations in milliseconds; kUnlimited where it was "unlimited".
@@ -99,8 +115,8 @@ struct Limits {
   bool operator==(const Limits&) const = default;
   template <class W>
   void fields(W& w) {
-    w(cpus_milli, memory, swap, processes, disk, inodes, files, output, wall_ms, idle_ms, cpu_ms, io,
-      not_required);
+    w(cpus_milli, memory, swap, processes, disk, inodes, files, output, wall_ms, idle_ms, cpu_ms,
+      io, not_required);
   }
 };
 
@@ -110,7 +126,9 @@ struct UpstreamProxy {
   std::map<std::string, std::string> auth;
   bool operator==(const UpstreamProxy&) const = default;
   template <class W>
-  void fields(W& w) { w(url, no_proxy, auth); }
+  void fields(W& w) {
+    w(url, no_proxy, auth);
+  }
 };
 
 struct Network {
@@ -121,7 +139,9 @@ struct Network {
   UpstreamProxy upstream_proxy;
   bool operator==(const Network&) const = default;
   template <class W>
-  void fields(W& w) { w(fallback, mode, resolvers, ca, upstream_proxy); }
+  void fields(W& w) {
+    w(fallback, mode, resolvers, ca, upstream_proxy);
+  }
 };
 
 struct Alerts {
@@ -142,7 +162,9 @@ struct Audit {
   Need journal = Need::required;
   bool operator==(const Audit&) const = default;
   template <class W>
-  void fields(W& w) { w(exec, journal); }
+  void fields(W& w) {
+    w(exec, journal);
+  }
 };
 
 struct HeaderRules {
@@ -150,14 +172,16 @@ struct HeaderRules {
   std::vector<std::string> forbid;             // names, lower case
   bool operator==(const HeaderRules&) const = default;
   template <class W>
-  void fields(W& w) { w(require, forbid); }
+  void fields(W& w) {
+    w(require, forbid);
+  }
 };
 
 // Exactly one of host, tcp, cidr, preset is not empty.
 struct Egress {
   std::string name;
-  std::string host;    // canonical lower-case A-label, perhaps with a leading "*." or "**."
-  std::string tcp;     // "host-or-ip:port"
+  std::string host;  // canonical lower-case A-label, perhaps with a leading "*." or "**."
+  std::string tcp;   // "host-or-ip:port"
   std::string cidr;
   std::string preset;
   std::vector<std::uint16_t> ports;
@@ -176,8 +200,8 @@ struct Egress {
   bool operator==(const Egress&) const = default;
   template <class W>
   void fields(W& w) {
-    w(name, host, tcp, cidr, preset, ports, addresses, methods, paths, encoded_slash, headers, max_body,
-      max_requests, max_up, max_down, own, inspects);
+    w(name, host, tcp, cidr, preset, ports, addresses, methods, paths, encoded_slash, headers,
+      max_body, max_requests, max_up, max_down, own, inspects);
   }
 };
 
@@ -189,7 +213,9 @@ struct Deny {
   std::vector<std::string> paths;
   bool operator==(const Deny&) const = default;
   template <class W>
-  void fields(W& w) { w(host, cidr, ports, methods, paths); }
+  void fields(W& w) {
+    w(host, cidr, ports, methods, paths);
+  }
 };
 
 enum class SourceKind { env, file, command, last_ = command };  // the sources that are built
@@ -199,7 +225,9 @@ struct Source {
   std::vector<std::string> command;  // argv
   bool operator==(const Source&) const = default;
   template <class W>
-  void fields(W& w) { w(kind, name, command); }
+  void fields(W& w) {
+    w(kind, name, command);
+  }
 };
 
 enum class InjectKind { header, basic, last_ = basic };  // the places that are built
@@ -210,7 +238,9 @@ struct Inject {
   std::string user;                      // basic
   bool operator==(const Inject&) const = default;
   template <class W>
-  void fields(W& w) { w(kind, header, format, user); }
+  void fields(W& w) {
+    w(kind, header, format, user);
+  }
 };
 
 struct Credential {
@@ -221,7 +251,7 @@ struct Credential {
   std::vector<std::string> methods;
   std::vector<std::string> paths;
   Inject inject;
-  std::map<std::string, std::string> env;  // variable inside → field of the secret ("secret")
+  std::map<std::string, std::string> env;    // variable inside → field of the secret ("secret")
   std::optional<std::uint64_t> lifetime_ms;  // nullopt: the run's
   std::uint64_t uses = kUnlimited;
   Own own = Own::refuse;
@@ -269,8 +299,8 @@ struct Override {
   std::string text;  // as given: "limits.wall=1s", "api.test:443", "K=V" or "NAME", "90s"
 };
 
-// A policy with where each value came from: key path ("limits.wall", "egress[0].ports") → "default",
-// "FILE:LINE:COLUMN", "--set", "--allow" …
+// A policy with where each value came from: key path ("limits.wall", "egress[0].ports") →
+// "default", "FILE:LINE:COLUMN", "--set", "--allow" …
 struct Effective {
   Policy policy;
   std::map<std::string, std::string> origins;
@@ -287,7 +317,8 @@ struct Effective {
 // not built are `unsupported`. Checks what can be judged without the host: rule conflicts, public
 // suffixes, bindings that lie outside the egress rules, credential-looking environment values.
 [[nodiscard]] base::Result<Effective> parse(std::string_view text, std::string_view file,
-                                            std::span<const Override> overrides, const HostSize& host);
+                                            std::span<const Override> overrides,
+                                            const HostSize& host);
 
 // The effective policy as TOML, each value followed by its origin as a comment; parse() of it
 // gives the same Policy.
@@ -299,8 +330,8 @@ struct Effective {
 [[nodiscard]] std::string_view to_string(Code code);
 [[nodiscard]] std::string_view to_string(Action action);
 [[nodiscard]] std::string_view to_string(SeccompProfile profile);
-[[nodiscard]] std::string size_text(std::uint64_t bytes);        // "512MiB", "unlimited"
-[[nodiscard]] std::string duration_text(std::uint64_t ms);       // "90s", "1h", "unlimited"
+[[nodiscard]] std::string size_text(std::uint64_t bytes);   // "512MiB", "unlimited"
+[[nodiscard]] std::string duration_text(std::uint64_t ms);  // "90s", "1h", "unlimited"
 
 // --- Hosts, addresses ----------------------------------------------------------------------
 
@@ -328,7 +359,8 @@ struct Address {
     for (auto& byte : bytes) w(byte);
   }
 };
-[[nodiscard]] base::Result<Address> parse_address(std::string_view text);  // strict: inet_pton's forms
+[[nodiscard]] base::Result<Address> parse_address(
+    std::string_view text);  // strict: inet_pton's forms
 [[nodiscard]] std::string to_string(const Address& address);
 
 struct Cidr {
@@ -340,12 +372,14 @@ struct Cidr {
 [[nodiscard]] bool contains(const Cidr& cidr, const Address& address);
 
 // What the address guard thinks of an address by itself (reference: RFC 6890 and the special
-// purpose registries). `never`: no rule opens it. `private_range`: a cidr rule, or a rule's `addresses`,
-// may. `open`: public. Embedded IPv4 (mapped, compatible, SIIT, NAT64, 6to4, Teredo, ISATAP) is judged.
+// purpose registries). `never`: no rule opens it. `private_range`: a cidr rule, or a rule's
+// `addresses`, may. `open`: public. Embedded IPv4 (mapped, compatible, SIIT, NAT64, 6to4, Teredo,
+// ISATAP) is judged.
 enum class Guard { open, private_range, never };
 struct Judgement {
   Guard guard = Guard::never;
-  std::string reason;  // "metadata", "loopback", "private", "link-local", "nat64", …; empty when open
+  std::string
+      reason;  // "metadata", "loopback", "private", "link-local", "nat64", …; empty when open
 };
 [[nodiscard]] Judgement judge(const Address& address);
 
@@ -365,24 +399,25 @@ struct Request {
   Host host;
   std::uint16_t port = 443;
   std::string method;
-  std::string path;   // canonical_path() of the target, without the query
+  std::string path;  // canonical_path() of the target, without the query
   std::vector<std::pair<std::string, std::string>> headers;  // names lower case
 };
 
 enum class Treatment {
-  refuse,     // no
-  tunnel,     // relay the bytes; of TLS only the ClientHello is read
-  inspect,    // parse HTTP: plain on Scheme::http, terminated on Scheme::tls
+  refuse,   // no
+  tunnel,   // relay the bytes; of TLS only the ClientHello is read
+  inspect,  // parse HTTP: plain on Scheme::http, terminated on Scheme::tls
 };
 
 struct Verdict {
   bool allow = false;
   Treatment treatment = Treatment::refuse;
-  std::string rule;       // name of the egress rule that decided, "" when none
+  std::string rule;            // name of the egress rule that decided, "" when none
   std::size_t rule_index = 0;  // into policy.egress, valid when rule is not empty
-  // "host", "port", "method", "path", "header", "range", "deny-rule", "blocked-name", "protocol"; "" when allowed
+  // "host", "port", "method", "path", "header", "range", "deny-rule", "blocked-name", "protocol";
+  // "" when allowed
   std::string reason;
-  std::string fix;        // the narrowest [[egress]] that would allow it, as TOML; "" when nothing may
+  std::string fix;  // the narrowest [[egress]] that would allow it, as TOML; "" when nothing may
 };
 
 // The path of a request target in its one canonical form, or bad_input where two parsers could
@@ -399,10 +434,13 @@ struct Verdict {
 // Whether a credential's binding covers the request's host, port, method and path.
 [[nodiscard]] bool covers(const Credential& credential, const Request& request);
 
-// Whether gateway termination is needed for that host and port: a rule that looks inside, or a credential.
-[[nodiscard]] bool needs_inspection(const Policy& policy, std::string_view host, std::uint16_t port);
+// Whether gateway termination is needed for that host and port: a rule that looks inside, or a
+// credential.
+[[nodiscard]] bool needs_inspection(const Policy& policy, std::string_view host,
+                                    std::uint16_t port);
 
-// Whether some name under this host pattern could be allowed (for DNS): exact name against the rules.
+// Whether some name under this host pattern could be allowed (for DNS): exact name against the
+// rules.
 [[nodiscard]] bool name_allowed(const Policy& policy, std::string_view host);
 
 // Whether a non-public address is opened for this rule by its `addresses` or by a cidr rule.

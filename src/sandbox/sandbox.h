@@ -12,29 +12,32 @@
 
 namespace sandbox {
 
-// Sockets that were made inside the sandbox's network namespace and handed out before its first instruction.
+// Sockets that were made inside the sandbox's network namespace and handed out before its first
+// instruction.
 struct CaptureSockets {
-  base::Fd tcp4, tcp6;          // listening, transparent: getsockname(2) of an accepted one is where it was going
+  base::Fd tcp4,
+      tcp6;  // listening, transparent: getsockname(2) of an accepted one is where it was going
   base::Fd dns4, dns6;          // UDP 53, IP_PKTINFO / IPV6_RECVPKTINFO on
   base::Fd dns_tcp4, dns_tcp6;  // TCP 53, listening
-  base::Fd refused;             // NETLINK_NETFILTER, bound to the log group of what the kernel refused
+  base::Fd refused;  // NETLINK_NETFILTER, bound to the log group of what the kernel refused
 };
 
 // What the caller brings besides the Plan.
 struct Inputs {
-  std::string trust_bundle;  // PEM: host roots and the run's authority; empty when no TLS is terminated
-  std::string init_path;     // cerco-init on the host; copied into a sealed memfd
+  std::string
+      trust_bundle;  // PEM: host roots and the run's authority; empty when no TLS is terminated
+  std::string init_path;  // cerco-init on the host; copied into a sealed memfd
 };
 
 // Why the sandbox's limits were hit, read from the kernel.
 struct Counters {
-  std::uint64_t memory_peak = 0;     // bytes
+  std::uint64_t memory_peak = 0;  // bytes
   std::uint64_t oom_kills = 0;
   std::uint64_t processes_peak = 0;  // 0 where the kernel does not say
   std::uint64_t process_limit_hits = 0;
   std::uint64_t cpu_ms = 0;
-  std::uint64_t disk_used = 0;       // bytes of the working disk
-  bool disk_full = false;            // no block or no inode left for the workload
+  std::uint64_t disk_used = 0;          // bytes of the working disk
+  bool disk_full = false;               // no block or no inode left for the workload
   std::uint64_t refused_in_kernel = 0;  // connections and datagrams, exact
   std::uint64_t refused_logged = 0;     // of these, how many the log was sent
 };
@@ -56,20 +59,24 @@ class Sandbox {
   [[nodiscard]] virtual base::Status thaw() = 0;
   // Drops every connection and refuses new ones, at once.
   [[nodiscard]] virtual base::Status cut_network() = 0;
-  // Kills every process and waits until none is left; then mounts, namespaces, cgroups, loop device, disk
-  // image and uid lease are gone. Idempotent. An error names what could not be removed.
+  // Kills every process and waits until none is left; then mounts, namespaces, cgroups, loop
+  // device, disk image and uid lease are gone. Idempotent. An error names what could not be
+  // removed.
   [[nodiscard]] virtual base::Status destroy() = 0;
 };
 
-// Starts the container tier: carries out plan.steps in order. On error nothing is left behind and the
-// message names the step.
-[[nodiscard]] base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan, const Inputs& inputs);
+// Starts the container tier: carries out plan.steps in order. On error nothing is left behind and
+// the message names the step.
+[[nodiscard]] base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan,
+                                                                     const Inputs& inputs);
 
-// Makes ready what the next start of such a Plan takes from a shelf (a formatted disk); called after the answer.
+// Makes ready what the next start of such a Plan takes from a shelf (a formatted disk); called
+// after the answer.
 [[nodiscard]] base::Status prepare_spare(const plan::Plan& plan);
 
-// Removes what runs that ended without their supervisor left below the state directory and in cgroups; returns how
-// many things. Runs that are alive (their lease is locked) are left alone.
-[[nodiscard]] base::Result<std::uint64_t> collect_garbage(const std::string& state_dir, const plan::HostFacts& host);
+// Removes what runs that ended without their supervisor left below the state directory and in
+// cgroups; returns how many things. Runs that are alive (their lease is locked) are left alone.
+[[nodiscard]] base::Result<std::uint64_t> collect_garbage(const std::string& state_dir,
+                                                          const plan::HostFacts& host);
 
 }  // namespace sandbox

@@ -8,15 +8,24 @@ namespace supervisor {
 
 std::string_view to_string(EndingKind kind) {
   switch (kind) {
-    case EndingKind::exited: return "exited";
-    case EndingKind::signalled: return "signalled";
-    case EndingKind::timed_out: return "timed_out";
-    case EndingKind::out_of_memory: return "out_of_memory";
-    case EndingKind::process_limit: return "process_limit";
-    case EndingKind::disk_full: return "disk_full";
-    case EndingKind::output_limit: return "output_limit";
-    case EndingKind::killed: return "killed";
-    case EndingKind::start_failed: return "start_failed";
+    case EndingKind::exited:
+      return "exited";
+    case EndingKind::signalled:
+      return "signalled";
+    case EndingKind::timed_out:
+      return "timed_out";
+    case EndingKind::out_of_memory:
+      return "out_of_memory";
+    case EndingKind::process_limit:
+      return "process_limit";
+    case EndingKind::disk_full:
+      return "disk_full";
+    case EndingKind::output_limit:
+      return "output_limit";
+    case EndingKind::killed:
+      return "killed";
+    case EndingKind::start_failed:
+      return "start_failed";
   }
   return "killed";
 }
@@ -37,9 +46,15 @@ Ending judge(const Facts& facts) {
   }
   const bool failed = !facts.command_ended || facts.signalled || facts.code != 0;
   switch (facts.cut) {
-    case Cut::timed_out: ending.kind = EndingKind::timed_out; return ending;
-    case Cut::out_of_memory: ending.kind = EndingKind::out_of_memory; return ending;
-    case Cut::output_limit: ending.kind = EndingKind::output_limit; return ending;
+    case Cut::timed_out:
+      ending.kind = EndingKind::timed_out;
+      return ending;
+    case Cut::out_of_memory:
+      ending.kind = EndingKind::out_of_memory;
+      return ending;
+    case Cut::output_limit:
+      ending.kind = EndingKind::output_limit;
+      return ending;
     case Cut::host_disk_full:
       ending.kind = EndingKind::disk_full;
       ending.by = "host";
@@ -48,7 +63,8 @@ Ending judge(const Facts& facts) {
       ending.kind = EndingKind::killed;
       ending.by = facts.by;
       return ending;
-    case Cut::none: break;
+    case Cut::none:
+      break;
   }
   // The kernel's kill and the command's end may be seen in either order.
   if (failed && facts.counters.oom_kills > 0) {
@@ -69,15 +85,19 @@ Ending judge(const Facts& facts) {
 
 std::uint32_t status_of(const Ending& ending, std::uint32_t signal_number) {
   switch (ending.kind) {
-    case EndingKind::timed_out: return 124;
+    case EndingKind::timed_out:
+      return 124;
     case EndingKind::out_of_memory:
     case EndingKind::output_limit:
-    case EndingKind::killed: return 128 + SIGKILL;
-    case EndingKind::start_failed: return 125;
+    case EndingKind::killed:
+      return 128 + SIGKILL;
+    case EndingKind::start_failed:
+      return 125;
     case EndingKind::exited:
     case EndingKind::signalled:
     case EndingKind::process_limit:
-    case EndingKind::disk_full: break;
+    case EndingKind::disk_full:
+      break;
   }
   if (ending.kind == EndingKind::disk_full && ending.by == "host") return 128 + SIGKILL;
   return ending.signal.empty() ? ending.code : 128 + signal_number;

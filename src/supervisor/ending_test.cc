@@ -42,25 +42,36 @@ std::vector<Row> rows() {
     change(facts);
     return facts;
   };
-  all.push_back({"oom kill seen after the end", with(signalled(SIGKILL), [](Facts& f) { f.counters.oom_kills = 1; }),
+  all.push_back({"oom kill seen after the end",
+                 with(signalled(SIGKILL), [](Facts& f) { f.counters.oom_kills = 1; }),
                  EndingKind::out_of_memory, 137});
   all.push_back({"oom of a child that the command survived",
-                 with(exited(0), [](Facts& f) { f.counters.oom_kills = 1; }), EndingKind::exited, 0});
-  all.push_back({"disk full and failed", with(exited(1), [](Facts& f) { f.counters.disk_full = true; }),
+                 with(exited(0), [](Facts& f) { f.counters.oom_kills = 1; }), EndingKind::exited,
+                 0});
+  all.push_back({"disk full and failed",
+                 with(exited(1), [](Facts& f) { f.counters.disk_full = true; }),
                  EndingKind::disk_full, 1});
-  all.push_back({"disk full and all the same well", with(exited(0), [](Facts& f) { f.counters.disk_full = true; }),
-                 EndingKind::exited, 0});
-  all.push_back({"process limit", with(exited(2), [](Facts& f) { f.counters.process_limit_hits = 3; }),
+  all.push_back({"disk full and all the same well",
+                 with(exited(0), [](Facts& f) { f.counters.disk_full = true; }), EndingKind::exited,
+                 0});
+  all.push_back({"process limit",
+                 with(exited(2), [](Facts& f) { f.counters.process_limit_hits = 3; }),
                  EndingKind::process_limit, 2});
-  all.push_back({"time", with(signalled(SIGTERM), [](Facts& f) { f.cut = Cut::timed_out; }), EndingKind::timed_out, 124});
-  all.push_back({"time, nothing seen", with(Facts{}, [](Facts& f) { f.cut = Cut::timed_out; }), EndingKind::timed_out, 124});
-  all.push_back({"host disk", with(Facts{}, [](Facts& f) { f.cut = Cut::host_disk_full; }), EndingKind::disk_full, 137});
-  all.push_back({"operator", with(Facts{}, [](Facts& f) {
-                   f.cut = Cut::killed;
-                   f.by = "operator";
-                 }),
+  all.push_back({"time", with(signalled(SIGTERM), [](Facts& f) { f.cut = Cut::timed_out; }),
+                 EndingKind::timed_out, 124});
+  all.push_back({"time, nothing seen", with(Facts{}, [](Facts& f) { f.cut = Cut::timed_out; }),
+                 EndingKind::timed_out, 124});
+  all.push_back({"host disk", with(Facts{}, [](Facts& f) { f.cut = Cut::host_disk_full; }),
+                 EndingKind::disk_full, 137});
+  all.push_back({"operator",
+                 with(Facts{},
+                      [](Facts& f) {
+                        f.cut = Cut::killed;
+                        f.by = "operator";
+                      }),
                  EndingKind::killed, 137});
-  all.push_back({"output", with(Facts{}, [](Facts& f) { f.cut = Cut::output_limit; }), EndingKind::output_limit, 137});
+  all.push_back({"output", with(Facts{}, [](Facts& f) { f.cut = Cut::output_limit; }),
+                 EndingKind::output_limit, 137});
   all.push_back({"init gone", Facts{}, EndingKind::killed, 137});
   return all;
 }

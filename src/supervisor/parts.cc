@@ -16,7 +16,8 @@ base::Result<Part> start_part(const plan::Plan& plan, const std::string& program
   more.emplace_back(plan_memfd, plan::kFdPlan);
   more.emplace_back(theirs.fd(), plan::kFdControl);
   const std::array<std::string, 1> argv = {plan.helper_dir + "/" + program};
-  // Nothing of the caller's environment reaches a process of ours; sanitizer builds need no more either.
+  // Nothing of the caller's environment reaches a process of ours; sanitizer builds need no more
+  // either.
   os::Child child = TRY(os::spawn(argv, {}, more));
   return Part{std::move(child), std::move(ours)};
 }
@@ -28,7 +29,8 @@ base::Result<Part> start_journal(const plan::Plan& plan, int plan_memfd) {
   const std::string keys = plan.state_dir + "/keys";
   TRY(os::make_folders(folder, 0700));
   TRY(os::make_folders(keys, 0700));
-  const base::Fd run = TRY(os::open(folder + "/" + plan.run + ".jsonl", O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0600));
+  const base::Fd run = TRY(
+      os::open(folder + "/" + plan.run + ".jsonl", O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0600));
   const base::Fd host = TRY(os::open(folder + "/host.jsonl", O_RDWR | O_APPEND | O_CREAT, 0600));
   const base::Fd keys_folder = TRY(os::open(keys, O_RDONLY | O_DIRECTORY, 0));
   const base::Fd journal_folder = TRY(os::open(folder, O_RDONLY | O_DIRECTORY, 0));
@@ -36,13 +38,14 @@ base::Result<Part> start_journal(const plan::Plan& plan, int plan_memfd) {
 
   const policy::Alerts& alerts = plan.policy.alerts;
   const auto text = [](policy::Action action) { return std::string(policy::to_string(action)); };
-  const journal::ToJournal open = journal::Open{plan.run,
-                                                plan.policy.task,
-                                                {{"blocked_range", text(alerts.blocked_range)},
-                                                 {"new_destination", text(alerts.new_destination)},
-                                                 {"request_spike", text(alerts.request_spike)},
-                                                 {"placeholder_misuse", text(alerts.placeholder_misuse)},
-                                                 {"placeholder_in_body", text(alerts.placeholder_in_body)}}};
+  const journal::ToJournal open =
+      journal::Open{plan.run,
+                    plan.policy.task,
+                    {{"blocked_range", text(alerts.blocked_range)},
+                     {"new_destination", text(alerts.new_destination)},
+                     {"request_spike", text(alerts.request_spike)},
+                     {"placeholder_misuse", text(alerts.placeholder_misuse)},
+                     {"placeholder_in_body", text(alerts.placeholder_in_body)}}};
   const std::array<int, 4> fds = {run.get(), host.get(), keys_folder.get(), journal_folder.get()};
   TRY_IN("journal", ipc::send_value(part.control, open, fds));
   return part;
@@ -56,11 +59,13 @@ base::Result<ipc::Channel> add_producer(const Part& journal, const std::string& 
   return std::move(ours);
 }
 
-base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd, int roots, const Part& journal,
-                                const std::vector<base::Fd>& secrets, int lease_end) {
+base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd, int roots,
+                                const Part& journal, const std::vector<base::Fd>& secrets,
+                                int lease_end) {
   const ipc::Channel record = TRY(add_producer(journal, "broker"));
-  Part part = TRY(start_part(plan, "cerco-broker", plan_memfd,
-                             {{record.fd(), plan::kFdJournal}, {lease_end, plan::kFdBroker}, {roots, plan::kFdRoots}}));
+  Part part = TRY(start_part(
+      plan, "cerco-broker", plan_memfd,
+      {{record.fd(), plan::kFdJournal}, {lease_end, plan::kFdBroker}, {roots, plan::kFdRoots}}));
   const plan::ToBroker message = plan::BrokerSecrets{secrets.size()};
   std::vector<int> fds;
   for (const auto& secret : secrets) fds.push_back(secret.get());
@@ -68,7 +73,8 @@ base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd, int root
   return part;
 }
 
-base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roots, const Part& journal, int lease_end) {
+base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roots,
+                                 const Part& journal, int lease_end) {
   const ipc::Channel record = TRY(add_producer(journal, "gateway"));
   std::vector<std::pair<int, int>> fds = {{record.fd(), plan::kFdJournal}, {roots, plan::kFdRoots}};
   if (lease_end >= 0) fds.emplace_back(lease_end, plan::kFdBroker);
@@ -76,8 +82,9 @@ base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roo
 }
 
 base::Status serve_capture(const Part& gateway, sandbox::CaptureSockets& sockets) {
-  const std::array<int, 7> fds = {sockets.tcp4.get(),     sockets.tcp6.get(),     sockets.dns4.get(), sockets.dns6.get(),
-                                  sockets.dns_tcp4.get(), sockets.dns_tcp6.get(), sockets.refused.get()};
+  const std::array<int, 7> fds = {
+      sockets.tcp4.get(),     sockets.tcp6.get(),     sockets.dns4.get(),   sockets.dns6.get(),
+      sockets.dns_tcp4.get(), sockets.dns_tcp6.get(), sockets.refused.get()};
   const plan::ToGateway message = plan::GatewayServe{};
   TRY_IN("gateway", ipc::send_value(gateway.control, message, fds));
   sockets = {};

@@ -24,12 +24,14 @@ struct Part {
 // Gives the journal a new producer and returns the producer's end.
 [[nodiscard]] base::Result<ipc::Channel> add_producer(const Part& journal, const std::string& who);
 // The broker with the caller's secrets; `gateway_end` is the gateway's end of the lease channel.
-[[nodiscard]] base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd, int roots, const Part& journal,
+[[nodiscard]] base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd, int roots,
+                                              const Part& journal,
                                               const std::vector<base::Fd>& secrets, int lease_end);
 // The gateway, told by message which sockets to serve.
-[[nodiscard]] base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roots, const Part& journal,
-                                               int lease_end);
-// Hands the capture sockets over and closes our copies, so that the kernel refuses when the gateway dies.
+[[nodiscard]] base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roots,
+                                               const Part& journal, int lease_end);
+// Hands the capture sockets over and closes our copies, so that the kernel refuses when the gateway
+// dies.
 [[nodiscard]] base::Status serve_capture(const Part& gateway, sandbox::CaptureSockets& sockets);
 
 // Waits for one message of a part; an error names the part when it ended or sent something else.

@@ -27,13 +27,15 @@ journal::Draft run_planned(const plan::Plan& plan) {
 }
 
 journal::Draft run_started(const plan::Plan& plan, std::uint32_t host_uid) {
-  return draft("run.started",
-               base::JsonObject().add("tier", policy::to_string(plan.tier)).add("host_uid", host_uid));
+  return draft(
+      "run.started",
+      base::JsonObject().add("tier", policy::to_string(plan.tier)).add("host_uid", host_uid));
 }
 
 journal::Draft command_started(const plan::Plan& plan) {
-  return draft("command.started",
-               base::JsonObject().raw("argv", base::json_strings(plan.command.argv)).add("cwd", plan.command.cwd));
+  return draft("command.started", base::JsonObject()
+                                      .raw("argv", base::json_strings(plan.command.argv))
+                                      .add("cwd", plan.command.cwd));
 }
 
 journal::Draft command_ended(bool signalled, std::uint32_t code, std::uint64_t cpu_ms) {
@@ -42,7 +44,9 @@ journal::Draft command_ended(bool signalled, std::uint32_t code, std::uint64_t c
   return draft("command.ended", members);
 }
 
-journal::Draft limit_hit(std::string_view limit) { return draft("limit.hit", base::JsonObject().add("limit", limit)); }
+journal::Draft limit_hit(std::string_view limit) {
+  return draft("limit.hit", base::JsonObject().add("limit", limit));
+}
 
 journal::Draft containment(const journal::Alarm& alarm) {
   return draft("containment", base::JsonObject()
@@ -63,18 +67,24 @@ journal::Draft part_lost(std::string_view who) {
                             .raw("evidence", "[]")
                             .add("action", "alert")
                             .add("part", who)
-                            .add("text", std::string(who) + " ended before the run; what it served is refused"));
+                            .add("text", std::string(who) +
+                                             " ended before the run; what it served is refused"));
 }
 
 journal::Draft refusals_dropped(std::uint64_t count) {
-  return draft("events.dropped",
-               base::JsonObject().add("of", "refusals in the kernel").add("count", count).add("why", "log rate limit"));
+  return draft("events.dropped", base::JsonObject()
+                                     .add("of", "refusals in the kernel")
+                                     .add("count", count)
+                                     .add("why", "log rate limit"));
 }
 
 journal::Draft run_ended(const Ending& ending, std::uint32_t status, const Usage& usage,
                          const std::vector<std::string>& limits_hit) {
   base::JsonObject end;
-  end.add("kind", to_string(ending.kind)).add("code", ending.code).add("signal", ending.signal).add("by", ending.by);
+  end.add("kind", to_string(ending.kind))
+      .add("code", ending.code)
+      .add("signal", ending.signal)
+      .add("by", ending.by);
   base::JsonObject used;
   used.add("wall_ms", usage.wall_ms)
       .add("cpu_ms", usage.cpu_ms)

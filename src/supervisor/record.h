@@ -13,13 +13,15 @@ namespace supervisor {
 [[nodiscard]] journal::Draft run_planned(const plan::Plan& plan);
 [[nodiscard]] journal::Draft run_started(const plan::Plan& plan, std::uint32_t host_uid);
 [[nodiscard]] journal::Draft command_started(const plan::Plan& plan);
-[[nodiscard]] journal::Draft command_ended(bool signalled, std::uint32_t code, std::uint64_t cpu_ms);
+[[nodiscard]] journal::Draft command_ended(bool signalled, std::uint32_t code,
+                                           std::uint64_t cpu_ms);
 [[nodiscard]] journal::Draft limit_hit(std::string_view limit);
 [[nodiscard]] journal::Draft containment(const journal::Alarm& alarm);
 [[nodiscard]] journal::Draft operator_action(std::string_view action);
 [[nodiscard]] journal::Draft part_lost(std::string_view who);
 [[nodiscard]] journal::Draft refusals_dropped(std::uint64_t count);
-[[nodiscard]] journal::Draft run_ended(const Ending& ending, std::uint32_t status, const Usage& usage,
+[[nodiscard]] journal::Draft run_ended(const Ending& ending, std::uint32_t status,
+                                       const Usage& usage,
                                        const std::vector<std::string>& limits_hit);
 
 }  // namespace supervisor

@@ -8,8 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 
+#include "base/frame.h"
 #include "confine/confine.h"
 #include "supervisor/record.h"
 
@@ -17,10 +21,13 @@ namespace supervisor {
 
 namespace {
 
-constexpr std::chrono::milliseconds kGrace{1000};          // between SIGTERM and the end of everything at a time-out
-constexpr std::chrono::milliseconds kDiskInterval{500};    // how often the host's free room is looked at
-constexpr std::chrono::milliseconds kOomInterval{5};       // until the kernel has counted the kill that it announced
-constexpr std::uint64_t kCommand = 1;                      // the id of the one command of `cerco run`
+constexpr std::chrono::milliseconds kGrace{
+    1000};  // between SIGTERM and the end of everything at a time-out
+constexpr std::chrono::milliseconds kDiskInterval{
+    500};  // how often the host's free room is looked at
+constexpr std::chrono::milliseconds kOomInterval{
+    5};                                // until the kernel has counted the kill that it announced
+constexpr std::uint64_t kCommand = 1;  // the id of the one command of `cerco run`
 constexpr std::size_t kMaxRoots = 8U << 20;
 
 template <class... F>
@@ -29,7 +36,22 @@ struct Overload : F... {
 };
 
 std::uint64_t milliseconds_since(Clock::time_point start) {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count());
+}
+
+confine::Profile profile_of(policy::SeccompProfile profile) {
+  switch (profile) {
+    case policy::SeccompProfile::strict:
+      return confine::Profile::strict;
+    case policy::SeccompProfile::standard:
+      return confine::Profile::standard;
+    case policy::SeccompProfile::debug:
+      return confine::Profile::debug;
+    case policy::SeccompProfile::browser:
+      return confine::Profile::browser;
+  }
+  return confine::Profile::strict;
 }
 
 template <class Wanted>
@@ -79,7 +101,8 @@ base::Status Run::receive_launch() {
   if (launch == nullptr) return base::bad_input("launch", "another message came first", {});
   launch_ = *launch;
   auto& fds = message->fds;
-  const std::size_t expected = 5U + (launch_.put ? 1U : 0U) + (launch_.take ? 1U : 0U) + launch_.secrets;
+  const std::size_t expected =
+      5U + (launch_.put ? 1U : 0U) + (launch_.take ? 1U : 0U) + launch_.secrets;
   if (fds.size() != expected) return base::bad_input("launch", "wrong number of descriptors", {});
   std::size_t next = 0;
   plan_memfd_ = std::move(fds[next++]);
@@ -114,25 +137,29 @@ base::Status Run::start_parts() {
   if (!plan_.policy.credentials.empty()) {
     auto [gateway_end, broker_end] = TRY(ipc::make_pair());
     gateway_lease_end_ = gateway_end.release();
-    broker_ = TRY(start_broker(plan_, plan_memfd_.get(), roots_.get(), journal_, secrets_, broker_end.fd()));
+    broker_ = TRY(
+        start_broker(plan_, plan_memfd_.get(), roots_.get(), journal_, secrets_, broker_end.fd()));
     secrets_.clear();
   }
   if (plan_.terminates) TRY(start_gateway_part());
   if (broker_) {
     const auto answer = TRY(receive<plan::FromBroker>(broker_->control, "broker"));
     const auto* ready = std::get_if<plan::BrokerReady>(&answer);
-    if (ready == nullptr) return base::fail(base::Kind::peer, "broker", "answered something else", {});
+    if (ready == nullptr)
+      return base::fail(base::Kind::peer, "broker", "answered something else", {});
     if (!ready->problem.empty()) return base::bad_input("credential", ready->problem, {});
   }
   return {};
 }
 
 base::Status Run::start_gateway_part() {
-  gateway_ = TRY(start_gateway(plan_, plan_memfd_.get(), roots_.get(), journal_, gateway_lease_end_.get()));
+  gateway_ = TRY(
+      start_gateway(plan_, plan_memfd_.get(), roots_.get(), journal_, gateway_lease_end_.get()));
   gateway_lease_end_.reset();
   const auto answer = TRY(receive<plan::FromGateway>(gateway_->control, "gateway"));
   const auto* ready = std::get_if<plan::GatewayReady>(&answer);
-  if (ready == nullptr) return base::fail(base::Kind::peer, "gateway", "answered something else", {});
+  if (ready == nullptr)
+    return base::fail(base::Kind::peer, "gateway", "answered something else", {});
   authority_ = ready->authority;
   return {};
 }
@@ -145,15 +172,17 @@ base::Result<std::string> Run::trust_bundle() {
 }
 
 base::Status Run::start_sandbox() {
-  const sandbox::Inputs inputs = {TRY(trust_bundle()), authority_, plan_.helper_dir + "/cerco-init"};
+  const sandbox::Inputs inputs = {TRY(trust_bundle()), plan_.helper_dir + "/cerco-init"};
   sandbox_ = TRY_IN("start sandbox", sandbox::start_container(plan_, inputs));
   const std::uint32_t uid = sandbox_->host_uid(1000);
   for (const auto& stream : streams_) {
     // So that /dev/stdout and its like can be opened again inside.
-    if (stream.open() && ::fchown(stream.get(), uid, uid) != 0) return base::system_error("give the streams away");
+    if (stream.open() && ::fchown(stream.get(), uid, uid) != 0)
+      return base::system_error("give the streams away");
   }
   if (gateway_) TRY(serve_capture(*gateway_, sandbox_->capture()));
-  const auto answer = TRY_IN("start sandbox", receive<frame::FromInit>(sandbox_->control(), "cerco-init"));
+  const auto answer =
+      TRY_IN("start sandbox", receive<frame::FromInit>(sandbox_->control(), "cerco-init"));
   if (!std::holds_alternative<frame::Ready>(answer)) {
     return base::fail(base::Kind::peer, "start sandbox", "cerco-init answered something else", {});
   }
@@ -167,7 +196,8 @@ base::Status Run::start_sandbox() {
   next_disk_check_ = started_;
   if (launch_.put) {
     const std::array<int, 1> fds = {put_session_.get()};
-    TRY(ipc::send_value(sandbox_->control(), frame::ToInit(frame::ServeFiles{1000, 1000, plan_.command.cwd}), fds));
+    TRY(ipc::send_value(sandbox_->control(),
+                        frame::ToInit(frame::ServeFiles{1000, 1000, plan_.command.cwd}), fds));
     put_session_.reset();
     tell_caller(Ready{});
     return {};
@@ -185,7 +215,7 @@ base::Status Run::start_command() {
   exec.no_new_privs = step_of<plan::NoNewPrivs>(plan_) != nullptr;
   if (const auto* rlimits = step_of<plan::Rlimits>(plan_)) exec.files = rlimits->files;
   if (const auto* seccomp = step_of<plan::Seccomp>(plan_)) {
-    exec.filter = confine::bytes_of(TRY(confine::filter(seccomp->profile)));
+    exec.filter = confine::as_bytes(confine::filter(profile_of(seccomp->profile)));
   }
   record(command_started(plan_));
   const std::array<int, 3> fds = {streams_[0].get(), streams_[1].get(), streams_[2].get()};
@@ -195,9 +225,12 @@ base::Status Run::start_command() {
   return {};
 }
 
-// --- The loop --------------------------------------------------------------------------------------
+// --- The loop
+// --------------------------------------------------------------------------------------
 
-bool Run::network_is_idle() const { return !gateway_ && sandbox_->capture().tcp4.open(); }
+bool Run::network_is_idle() const {
+  return !gateway_ && sandbox_->capture().tcp4.open();
+}
 
 void Run::watch(std::vector<pollfd>& polled) const {
   polled.clear();
@@ -211,8 +244,8 @@ void Run::watch(std::vector<pollfd>& polled) const {
   add(broker_ ? broker_->control.fd() : -1);
   if (!network_is_idle() || network_cut_) return;
   const sandbox::CaptureSockets& sockets = sandbox_->capture();
-  for (const auto* socket : {&sockets.tcp4, &sockets.tcp6, &sockets.dns4, &sockets.dns6, &sockets.dns_tcp4,
-                             &sockets.dns_tcp6, &sockets.refused}) {
+  for (const auto* socket : {&sockets.tcp4, &sockets.tcp6, &sockets.dns4, &sockets.dns6,
+                             &sockets.dns_tcp4, &sockets.dns_tcp6, &sockets.refused}) {
     add(socket->get());
   }
 }
@@ -225,7 +258,9 @@ void Run::loop() {
       cut(Cut::killed, "host");
       return;
     }
-    const auto readable = [&](std::size_t i) { return i < polled.size() && polled[i].revents != 0; };
+    const auto readable = [&](std::size_t i) {
+      return i < polled.size() && polled[i].revents != 0;
+    };
     if (readable(3)) on_journal();
     if (readable(1)) on_init();
     if (readable(2) && !over_) on_init_gone();
@@ -262,14 +297,16 @@ void Run::cut(Cut why, std::string by) {
 }
 
 void Run::signal_command(std::uint32_t number) {
-  // A full or closed control channel means that init is stuck or gone, which the loop sees by itself.
+  // A full or closed control channel means that init is stuck or gone, which the loop sees by
+  // itself.
   (void)ipc::send_value(sandbox_->control(), frame::ToInit(frame::Signal{kCommand, number}), {});
 }
 
 void Run::on_caller() {
   auto message = caller_.receive();
-  const auto request = message && *message ? base::decode<FromCaller>((*message)->bytes, "caller")
-                                           : base::Result<FromCaller>(std::unexpected(base::Error{}));
+  const auto request = message && *message
+                           ? base::decode<FromCaller>((*message)->bytes, "caller")
+                           : base::Result<FromCaller>(std::unexpected(base::Error{}));
   if (!request) {
     // The caller is gone or talks nonsense: nobody is left to run for.
     caller_gone_ = finished_ = true;
@@ -335,7 +372,8 @@ void Run::on_network() {
   if (served) served = serve_capture(*gateway_, sandbox_->capture());
   if (!served) {
     sandbox_->capture() = {};
-    notes_.push_back("the gateway could not be started, so all traffic is refused: " + served.error().line());
+    notes_.push_back("the gateway could not be started, so all traffic is refused: " +
+                     served.error().line());
     record(part_lost("gateway"));
     gateway_.reset();
   }
@@ -384,8 +422,12 @@ void Run::contain(const journal::Alarm& alarm) {
     if (gateway_) (void)ipc::send_value(gateway_->control, plan::ToGateway(plan::GatewayCut{}), {});
     if (!cut_in_kernel) cut(Cut::killed, "detector:" + alarm.detector);
   } else if (alarm.action == "revoke") {
-    if (broker_) (void)ipc::send_value(broker_->control, plan::ToBroker(plan::BrokerRevoke{alarm.credential, "detector"}), {});
-    if (gateway_) (void)ipc::send_value(gateway_->control, plan::ToGateway(plan::GatewayRevoke{alarm.credential}), {});
+    if (broker_)
+      (void)ipc::send_value(broker_->control,
+                            plan::ToBroker(plan::BrokerRevoke{alarm.credential, "detector"}), {});
+    if (gateway_)
+      (void)ipc::send_value(gateway_->control,
+                            plan::ToGateway(plan::GatewayRevoke{alarm.credential}), {});
   }
 }
 
@@ -421,7 +463,8 @@ void Run::on_tick() {
   }
 }
 
-// --- The end ---------------------------------------------------------------------------------------
+// --- The end
+// ---------------------------------------------------------------------------------------
 
 void Run::drain_gateway() {
   if (!gateway_ && network_is_idle()) {
@@ -467,7 +510,10 @@ void Run::end_sandbox() {
     failed.ending.kind = EndingKind::start_failed;
     failed.ending.step = start_failure_;
     failed.ending.error = name == nullptr ? std::to_string(error) : name;
-    failed.message = base::system_error(plan_.command.argv.front() + ": " + start_failure_, static_cast<int>(error)).error().line();
+    failed.message = base::system_error(plan_.command.argv.front() + ": " + start_failure_,
+                                        static_cast<int>(error))
+                         .error()
+                         .line();
     record(run_ended(failed.ending, failed.status, usage_, {}));
     tell_caller(failed);
     return;
@@ -489,7 +535,8 @@ void Run::end_sandbox() {
         if (!answer || std::holds_alternative<frame::AllDead>(*answer)) break;
       }
       const std::array<int, 1> fds = {take_session_.get()};
-      (void)ipc::send_value(sandbox_->control(), frame::ToInit(frame::ServeFiles{1000, 1000, plan_.command.cwd}), fds);
+      (void)ipc::send_value(sandbox_->control(),
+                            frame::ToInit(frame::ServeFiles{1000, 1000, plan_.command.cwd}), fds);
     }
   } else {
     if (const auto gone = sandbox_->destroy(); !gone) notes_.push_back(gone.error().line());
@@ -516,7 +563,8 @@ void Run::report() {
   if (facts_.counters.refused_in_kernel > facts_.counters.refused_logged) {
     record(refusals_dropped(facts_.counters.refused_in_kernel - facts_.counters.refused_logged));
   }
-  if (!journal_lost_ && ipc::send_value(journal_.control, journal::ToJournal(journal::Finish{}), {})) {
+  if (!journal_lost_ &&
+      ipc::send_value(journal_.control, journal::ToJournal(journal::Finish{}), {})) {
     while (true) {
       const auto answer = receive<journal::FromJournal>(journal_.control, "journal");
       if (!answer) break;
@@ -536,7 +584,9 @@ void Run::report_failed_start(const base::Error& error) {
   failed.message = error.line();
   failed.ending.kind = EndingKind::start_failed;
   failed.ending.step = error.where;
-  failed.ending.error = error.number != 0 && strerrorname_np(error.number) != nullptr ? strerrorname_np(error.number) : "";
+  failed.ending.error = error.number != 0 && strerrorname_np(error.number) != nullptr
+                            ? strerrorname_np(error.number)
+                            : "";
   if (sandbox_) (void)sandbox_->destroy();
   gateway_.reset();
   retire_broker();

@@ -23,8 +23,8 @@ class Run {
   int serve();
 
  private:
-  // The steps of serve(), each named by what it does. An error before the command's first instruction
-  // ends the run with StartFailed.
+  // The steps of serve(), each named by what it does. An error before the command's first
+  // instruction ends the run with StartFailed.
   base::Status receive_launch();
   base::Status start_parts();
   base::Status start_sandbox();
@@ -89,8 +89,8 @@ class Run {
   std::optional<Clock::time_point> oom_check_at_;
   bool command_started_ = false;
   bool all_dead_ = false;
-  bool over_ = false;       // the loop is to end
-  bool finished_ = false;   // the caller said Finish or is gone
+  bool over_ = false;      // the loop is to end
+  bool finished_ = false;  // the caller said Finish or is gone
   bool caller_gone_ = false;
   bool journal_lost_ = false;
   bool network_cut_ = false;

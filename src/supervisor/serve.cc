@@ -8,9 +8,9 @@
 
 namespace supervisor {
 
-// SECURITY: holds root's rights and the sandbox's handles. It trusts the caller only as far as verify() goes,
-// reads frames and nothing else of a sandbox, opens no network socket, and holds no secret once the broker
-// has them. It ends its sandbox when the caller's channel ends.
+// SECURITY: holds root's rights and the sandbox's handles. It trusts the caller only as far as
+// verify() goes, reads frames and nothing else of a sandbox, opens no network socket, and holds no
+// secret once the broker has them. It ends its sandbox when the caller's channel ends.
 int serve(ipc::Channel caller, Verify verify) {
   // A key press at the caller's terminal is for the caller, which passes signals on as messages.
   (void)::setsid();
