@@ -1,0 +1,102 @@
+// Files at positions, under locks and made durable.
+#include "os/storage.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+namespace os {
+
+base::Result<FileLock> FileLock::take(int fd, std::string_view what) {
+  int done = -1;
+  do {
+    done = ::flock(fd, LOCK_EX);
+  } while (done != 0 && errno == EINTR);
+  if (done != 0) return base::system_error("lock " + std::string(what));
+  return FileLock(fd);
+}
+
+FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) ::flock(fd_, LOCK_UN);
+}
+
+base::Result<std::string> read_at(int fd, std::size_t most, std::uint64_t offset,
+                                  std::string_view what) {
+  std::string bytes(most, '\0');
+  std::size_t filled = 0;
+  while (filled < most) {
+    const ssize_t got =
+        ::pread(fd, bytes.data() + filled, most - filled, static_cast<off_t>(offset + filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return base::system_error("read " + std::string(what));
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+base::Status write_at(int fd, std::string_view bytes, std::uint64_t offset, std::string_view what) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return base::system_error("write " + std::string(what));
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+    offset += static_cast<std::uint64_t>(put);
+  }
+  return {};
+}
+
+base::Status truncate(int fd, std::uint64_t size, std::string_view what) {
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0)
+    return base::system_error("truncate " + std::string(what));
+  return {};
+}
+
+base::Status sync_data(int fd, std::string_view what) {
+  if (::fdatasync(fd) != 0) return base::system_error("fdatasync " + std::string(what));
+  return {};
+}
+
+base::Status rename_at(int dir, const std::string& from, const std::string& to) {
+  if (::renameat(dir, from.c_str(), dir, to.c_str()) != 0)
+    return base::system_error("rename " + from);
+  return {};
+}
+
+base::Status remove_at(int dir, const std::string& name) {
+  if (::unlinkat(dir, name.c_str(), 0) != 0) return base::system_error("remove " + name);
+  return {};
+}
+
+base::Status make_folder_at(int dir, const std::string& name, unsigned mode) {
+  if (::mkdirat(dir, name.c_str(), mode) != 0 && errno != EEXIST)
+    return base::system_error("mkdir " + name);
+  return {};
+}
+
+base::Result<std::vector<std::string>> list_folder(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
+  if (!folder) return base::system_error("open " + path);
+  std::vector<std::string> names;
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(folder.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) return base::system_error("read folder " + path);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace os

@@ -1,0 +1,46 @@
+// Files at positions, under locks and made durable; names within a folder that is held by
+// descriptor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/base.h"
+
+namespace os {
+
+// flock(2), exclusive, until the owner's end. The lock belongs to the open file description, so two
+// openings of one file exclude each other, also within one process.
+class FileLock {
+ public:
+  [[nodiscard]] static base::Result<FileLock> take(int fd, std::string_view what);
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&&) = delete;
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  ~FileLock();
+
+ private:
+  explicit FileLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+// Up to `most` bytes from `offset`; fewer at the end of the file.
+[[nodiscard]] base::Result<std::string> read_at(int fd, std::size_t most, std::uint64_t offset,
+                                                std::string_view what);
+[[nodiscard]] base::Status write_at(int fd, std::string_view bytes, std::uint64_t offset,
+                                    std::string_view what);
+[[nodiscard]] base::Status truncate(int fd, std::uint64_t size, std::string_view what);
+[[nodiscard]] base::Status sync_data(int fd, std::string_view what);  // fdatasync(2)
+
+// Names are single components of the folder `dir`.
+[[nodiscard]] base::Status rename_at(int dir, const std::string& from, const std::string& to);
+[[nodiscard]] base::Status remove_at(int dir, const std::string& name);
+// Makes the folder, or does nothing when it is there.
+[[nodiscard]] base::Status make_folder_at(int dir, const std::string& name, unsigned mode);
+// Names in the folder, without . and .., sorted by byte.
+[[nodiscard]] base::Result<std::vector<std::string>> list_folder(const std::string& path);
+
+}  // namespace os

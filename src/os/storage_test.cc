@@ -1,0 +1,81 @@
+// Tests of packets, locks and positioned files.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "os/os.h"
+
+namespace {
+
+TEST(PacketReader, TakesMessagesAndDescriptorsWithoutWaiting) {
+  auto ends = os::socket_pair(SOCK_SEQPACKET);
+  ASSERT_TRUE(ends);
+  os::PacketReader reader(16, 1);
+  EXPECT_EQ(reader.next(ends->second.get()), os::Got::nothing);
+  const std::array<int, 1> fds = {0};
+  ASSERT_TRUE(os::send_message(ends->first.get(), "hello", fds));
+  EXPECT_EQ(reader.next(ends->second.get()), os::Got::message);
+  EXPECT_EQ(reader.bytes(), "hello");
+  EXPECT_EQ(reader.fds().size(), 1U);
+  ends->first.reset();
+  EXPECT_EQ(reader.next(ends->second.get()), os::Got::end);
+}
+
+TEST(PacketReader, ALongMessageIsCutAndTheNextOneIsWhole) {
+  auto ends = os::socket_pair(SOCK_SEQPACKET);
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(os::send_message(ends->first.get(), "more than eight", {}));
+  ASSERT_TRUE(os::send_message(ends->first.get(), "whole", {}));
+  os::PacketReader reader(8, 0);
+  EXPECT_EQ(reader.next(ends->second.get()), os::Got::message);
+  EXPECT_TRUE(reader.cut());
+  EXPECT_EQ(reader.next(ends->second.get()), os::Got::message);
+  EXPECT_FALSE(reader.cut());
+  EXPECT_EQ(reader.bytes(), "whole");
+}
+
+TEST(PacketReader, UnwantedDescriptorsAreNotTaken) {
+  auto ends = os::socket_pair(SOCK_SEQPACKET);
+  ASSERT_TRUE(ends);
+  const std::array<int, 2> fds = {0, 1};
+  ASSERT_TRUE(os::send_message(ends->first.get(), "x", fds));
+  os::PacketReader reader(8, 0);
+  EXPECT_EQ(reader.next(ends->second.get()), os::Got::message);
+  EXPECT_TRUE(reader.fds().empty());
+  EXPECT_FALSE(reader.cut());
+}
+
+TEST(Storage, ReadsAndWritesAtPositions) {
+  std::string folder = "/tmp/os-storage-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto file = os::open(folder + "/a", O_RDWR | O_CREAT, 0600);
+  const auto dir = os::open(folder, O_RDONLY | O_DIRECTORY, 0);
+  ASSERT_TRUE(file && dir);
+  ASSERT_TRUE(os::write_at(file->get(), "abcdef", 0, "a"));
+  ASSERT_TRUE(os::truncate(file->get(), 4, "a"));
+  EXPECT_EQ(os::read_at(file->get(), 10, 1, "a"), "bcd");
+  ASSERT_TRUE(os::sync_data(file->get(), "a"));
+  ASSERT_TRUE(os::rename_at(dir->get(), "a", "b"));
+  ASSERT_TRUE(os::make_folder_at(dir->get(), "c", 0700));
+  ASSERT_TRUE(os::make_folder_at(dir->get(), "c", 0700));
+  EXPECT_EQ(os::list_folder(folder), (std::vector<std::string>{"b", "c"}));
+  ASSERT_TRUE(os::remove_at(dir->get(), "b"));
+  EXPECT_FALSE(os::remove_at(dir->get(), "b"));
+  EXPECT_EQ(::system(("rm -r " + folder).c_str()), 0);  // NOLINT(cert-env33-c)
+}
+
+TEST(Waiting, SeesAChangeInAFolderAndTimesOutWithoutOne) {
+  std::string folder = "/tmp/os-wait-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto watch = os::watch_folder(folder);
+  ASSERT_TRUE(watch);
+  std::array<pollfd, 1> descriptors = {pollfd{watch->get(), POLLIN, 0}};
+  EXPECT_EQ(os::wait_for(descriptors, 0), false);
+  ASSERT_TRUE(os::open(folder + "/a", O_RDWR | O_CREAT, 0600));
+  EXPECT_EQ(os::wait_for(descriptors, 1000), true);
+  EXPECT_EQ(::system(("rm -r " + folder).c_str()), 0);  // NOLINT(cert-env33-c)
+}
+
+}  // namespace
