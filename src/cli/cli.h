@@ -38,6 +38,9 @@ struct World {
   supervisor::Verify verify = supervisor::Verify::plan;
 };
 
+// Kept equal to project(VERSION) of CMakeLists.txt by a test.
+inline constexpr std::string_view kVersion = "0.1.0";
+
 // --- Flags ---------------------------------------------------------------------------------------
 
 enum class Built { yes, not_yet };  // not_yet: known to the contract, answers "not carried out yet"

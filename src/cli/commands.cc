@@ -1,0 +1,107 @@
+// The table of every subcommand: what it is called, what it takes, what carries it out.
+#include "cli/cli.h"
+
+namespace cli {
+namespace {
+
+const Flag kHelp = {"--help", 'h', "", "this text"};
+const Flag kJson = {"--json", 0, "", "print JSON"};
+constexpr std::string_view kRunUsage =
+    "[FLAGS] -- CMD [ARG]…\n       cerco run [FLAGS] FILE [ARG]…";
+// bad flags and policies of what runs a command are "cerco failed before the command"
+constexpr int kCommandStatus = 125;
+
+std::vector<Flag> session_flags() {
+  return with_policy_flags({
+      {"--in", 0, "SRC[:DEST]", "copy a file or folder of the host into the working folder"},
+      {"--out", 0, "DIR", "bring out what was made or changed in the working folder"},
+      {"--name", 0, "NAME", "a label, unique among runs that are not removed"},
+      {"--report", 0, "FILE|fd:N", "write the report of the run as JSON"},
+      {"--quiet", 0, "", "no block on standard error about what was refused"},
+      {"--strict", 0, "", "refuse risks that isolation.accept does not name"},
+      {"--interactive", 'i', "", "accepted and ignored: standard input is always passed on"},
+      {"--tty", 't', "", "give the command a terminal", Built::not_yet},
+      {"--detach", 0, "", "do not wait for the end", Built::not_yet},
+      kHelp,
+  });
+}
+
+// One that only exists as a name so far.
+Command later(std::string_view name, std::string_view usage, std::string_view about,
+              int status = 2) {
+  return {.name = name,
+          .usage = usage,
+          .about = about,
+          .flags = {kHelp, kJson},
+          .words = Words::anywhere,
+          .usage_status = status,
+          .act = nullptr};
+}
+
+std::vector<Command> make_commands() {
+  std::vector<Command> all;
+  all.push_back({"run", kRunUsage, "run a command in a sandbox of its own", session_flags(),
+                 Words::end_flags, kCommandStatus, run});
+  all.push_back(later("start", "[FLAGS]", "start a sandbox that commands are run in later"));
+  all.push_back(later("exec", "RUN -- CMD [ARG]…", "run one more command in a started sandbox",
+                      kCommandStatus));
+  all.push_back(later("attach", "RUN", "connect to the streams of a detached run", kCommandStatus));
+  all.push_back(later("ps", "[-a]", "list runs"));
+  all.push_back(later("kill", "[-s SIGNAL] RUN", "send a signal to a run's command"));
+  all.push_back(later("rm", "RUN", "remove a run and what it holds"));
+  all.push_back({"gc",
+                 "",
+                 "remove what runs left that ended without their supervisor",
+                 {kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 gc});
+  all.push_back(later("cp", "SRC DST", "copy into or out of a run (RUN:PATH)"));
+  all.push_back(later("publish", "RUN PORT[:HOSTPORT]", "make a port of a run reachable"));
+  all.push_back(later("diff", "RUN", "show what a run changed"));
+  all.push_back(later("apply", "RUN [PATH]…", "carry a run's changes over to the host"));
+  all.push_back(later("discard", "RUN", "drop a run's changes"));
+  all.push_back(later("policy show", "[POLICY FLAGS]",
+                      "print the effective policy and where each value comes from"));
+  all.push_back(later("policy apply", "RUN", "change the policy of a run"));
+  all.push_back(later("policy suggest", "RUN", "the narrowest policy for what a run did"));
+  all.push_back(later("policy schema", "", "print the JSON Schema of the policy"));
+  all.push_back(later("check", "[--strict] [POLICY FLAGS]",
+                      "print what a run would do and what it could reach"));
+  all.push_back(later("why", "URL [--method M] [--policy FILE | --run RUN]",
+                      "say which rule allows or denies a request"));
+  all.push_back(later("doctor", "[--canary]", "say what this host can give"));
+  all.push_back(later("attack", "…", "try to get out of a sandbox"));
+  all.push_back(
+      later("log", "[-f] [--run R --type T --since D --host H --verdict V]", "print the journal"));
+  all.push_back(later("log show", "ID", "print one event"));
+  all.push_back(later("log verify", "[--key FILE] [--head HEX]", "check the journal's chain"));
+  all.push_back({"report",
+                 "RUN",
+                 "print the report of a run that has ended",
+                 {kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 report});
+  all.push_back(later("credential ls", "", "list the credentials of live runs"));
+  all.push_back(later("credential show", "NAME", "print one credential without its secret"));
+  all.push_back(later("credential revoke", "NAME", "end a credential at once"));
+  all.push_back(later("credential test", "NAME", "try a credential's source"));
+  all.push_back(later("image import", "PATH", "bring in an OCI image layout"));
+  all.push_back(later("image ls", "", "list images"));
+  all.push_back(later("image rm", "NAME", "remove an image"));
+  all.push_back(later("image commit", "RUN NAME", "make an image of a run's disk"));
+  all.push_back(later("image warm", "NAME", "make an image ready for quick starts"));
+  all.push_back(later("proxy", "", "run the gateway as a proxy by itself"));
+  all.push_back({"version", "", "print the version", {kHelp, kJson}, Words::anywhere, 2, version});
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> kAll = make_commands();
+  return kAll;
+}
+
+}  // namespace cli

@@ -1,0 +1,51 @@
+// How the RUN of a command line is found.
+#include <algorithm>
+
+#include "cli/cli.h"
+#include "os/os.h"
+
+namespace cli {
+namespace {
+
+constexpr std::size_t kIdSize = 12;
+
+// Folders below runs/; none when no run was ever made.
+base::Result<std::vector<std::string>> ids(const World& world) {
+  auto names = os::list_folder(world.state_dir + "/runs");
+  if (!names && names.error().number == ENOENT) return std::vector<std::string>();
+  if (!names) return names;
+  std::erase_if(*names, [](const std::string& name) { return !is_run_id(name); });
+  return names;
+}
+
+// The label of a run, which lies in the file `name` of its folder; "" when it has none.
+std::string label(const World& world, const std::string& id) {
+  static constexpr std::size_t kMaxName = 64;
+  return os::read_file(world.state_dir + "/runs/" + id + "/name", kMaxName).value_or("");
+}
+
+}  // namespace
+
+bool is_run_id(std::string_view text) {
+  return text.size() == kIdSize && std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '2' && c <= '7');
+         });
+}
+
+base::Result<KnownRun> find_run(const World& world, std::string_view text) {
+  std::vector<std::string> by_prefix;
+  std::vector<std::string> by_name;
+  for (const std::string& id : TRY(ids(world))) {
+    if (label(world, id) == text && !text.empty()) by_name.push_back(id);
+    if (!text.empty() && id.starts_with(text)) by_prefix.push_back(id);
+  }
+  if (by_name.size() == 1) return KnownRun{by_name[0], std::string(text)};
+  if (by_prefix.size() == 1) return KnownRun{by_prefix[0], label(world, by_prefix[0])};
+  if (by_prefix.size() > 1) {
+    return base::fail(base::Kind::not_found, base::printable(text), "several runs start so",
+                      "expected one of " + base::join(by_prefix, ", "));
+  }
+  return base::fail(base::Kind::not_found, base::printable(text), "no such run", {});
+}
+
+}  // namespace cli
