@@ -1,0 +1,236 @@
+"""Servers of the small internet: `servers.py KIND CONFIG LOG`. Each writes what it saw as JSON lines."""
+import base64
+import json
+import os
+import pathlib
+import socket
+import ssl
+import struct
+import sys
+import threading
+import time
+
+LOG = None
+LOCK = threading.Lock()
+
+
+def say(**entry):
+    with LOCK:
+        with open(LOG, "a") as log:
+            log.write(json.dumps(entry) + "\n")
+
+
+def listen(address, port, kind=socket.SOCK_STREAM):
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    server = socket.socket(family, kind)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind((address, port))
+    if kind == socket.SOCK_STREAM:
+        server.listen(128)
+    return server
+
+
+# --- HTTP and HTTPS ---------------------------------------------------------------------------------
+
+def read_head(stream):
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        byte = stream.recv(1)
+        if not byte:
+            return None if not head else head
+        head += byte
+        if len(head) > 1 << 20:
+            return None
+    return head
+
+
+def read_exactly(stream, size):
+    body = b""
+    while len(body) < size:
+        part = stream.recv(min(65536, size - len(body)))
+        if not part:
+            break
+        body += part
+    return body
+
+
+def read_body(stream, headers):
+    if "chunked" in headers.get("transfer-encoding", ""):
+        body = b""
+        while True:
+            line = b""
+            while not line.endswith(b"\r\n"):
+                line += stream.recv(1)
+            size = int(line.split(b";")[0], 16)
+            body += read_exactly(stream, size)
+            read_exactly(stream, 2)
+            if size == 0:
+                return body
+    return read_exactly(stream, int(headers.get("content-length", "0")))
+
+
+def answer_for(config, method, path, headers, body):
+    """Status, headers and body of the answer; `config.answers` maps a path to {status, headers, body}."""
+    fixed = config.get("answers", {}).get(path.split("?")[0])
+    if fixed is not None:
+        return fixed.get("status", 200), fixed.get("headers", {}), fixed.get("body", "").encode()
+    if path.startswith("/echo"):
+        text = json.dumps({"method": method, "path": path, "headers": headers, "body": body.decode("latin1")})
+        return 200, {"Content-Type": "application/json"}, text.encode()
+    if path.startswith("/bytes/"):
+        return 200, {"Content-Type": "application/octet-stream"}, b"x" * int(path.split("/")[2].split("?")[0])
+    return 200, {"Content-Type": "text/plain"}, config.get("body", "hello\n").encode()
+
+
+def serve_http(connection, peer, config, context):
+    try:
+        if context is not None:
+            connection = context.wrap_socket(connection, server_side=True)
+    except (ssl.SSLError, OSError) as error:
+        say(event="handshake failed", error=str(error))
+        return
+    say(event="connection", peer=peer[0])
+    try:
+        while True:
+            head = read_head(connection)
+            if not head:
+                return
+            lines = head.decode("latin1").split("\r\n")
+            method, path, _ = (lines[0].split(" ") + ["", ""])[:3]
+            headers = {}
+            for line in lines[1:]:
+                if ":" in line:
+                    name, value = line.split(":", 1)
+                    headers.setdefault(name.lower(), value.strip())
+            if headers.get("expect", "").lower() == "100-continue":
+                connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if "websocket" in headers.get("upgrade", "").lower() and config.get("websocket"):
+                say(event="request", method=method, path=path, headers=headers, raw=head.decode("latin1"))
+                import hashlib
+                accept = base64.b64encode(hashlib.sha1((headers["sec-websocket-key"] +
+                                                        "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest())
+                connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                                   b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n")
+                while data := connection.recv(65536):
+                    connection.sendall(data)
+                return
+            body = read_body(connection, headers)
+            say(event="request", method=method, path=path, headers=headers, body=body.decode("latin1")[:65536],
+                size=len(body), raw=head.decode("latin1"))
+            status, more, content = answer_for(config, method, path, headers, body)
+            text = f"HTTP/1.1 {status} OK\r\nContent-Length: {len(content)}\r\n"
+            text += "".join(f"{name}: {value}\r\n" for name, value in more.items()) + "\r\n"
+            connection.sendall(text.encode() + (b"" if method == "HEAD" else content))
+            if headers.get("connection", "").lower() == "close":
+                return
+    except (OSError, ValueError, KeyError) as error:
+        say(event="broken", error=str(error))
+    finally:
+        connection.close()
+
+
+def http(config):
+    context = None
+    if "certificate" in config:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(config["certificate"])
+        context.set_alpn_protocols(["http/1.1"])
+        context.sni_callback = lambda sock, name, ctx: say(event="sni", name=name)
+    server = listen(config["address"], config["port"])
+    say(ready=True)
+    while True:
+        connection, peer = server.accept()
+        threading.Thread(target=serve_http, args=(connection, peer, config, context), daemon=True).start()
+
+
+# --- Raw TCP ----------------------------------------------------------------------------------------
+
+def serve_tcp(connection, peer, config):
+    say(event="connection", peer=peer[0])
+    if config.get("banner"):
+        connection.sendall(config["banner"].encode())
+    total = b""
+    try:
+        while data := connection.recv(65536):
+            total += data
+            if config.get("echo", True):
+                connection.sendall(data)
+        # Half-close: what was asked to be sent after the client's end goes out now.
+        if config.get("after_end"):
+            connection.sendall(b"y" * config["after_end"])
+    except OSError:
+        pass
+    say(event="data", size=len(total), text=total[:4096].decode("latin1"))
+    connection.close()
+
+
+def tcp(config):
+    server = listen(config["address"], config["port"])
+    say(ready=True)
+    while True:
+        connection, peer = server.accept()
+        threading.Thread(target=serve_tcp, args=(connection, peer, config), daemon=True).start()
+
+
+def udp(config):
+    server = listen(config["address"], config["port"], socket.SOCK_DGRAM)
+    say(ready=True)
+    while True:
+        data, peer = server.recvfrom(65536)
+        say(event="datagram", peer=peer[0], size=len(data))
+        server.sendto(data, peer)
+
+
+# --- DNS --------------------------------------------------------------------------------------------
+# The zone is a JSON file, read anew for each query: name → list of addresses; a list of lists is answered one after the
+# other (rebinding); {"cname": …} points elsewhere; {"rcode": 3}.
+
+def encode_name(name):
+    return b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
+
+
+def dns(config):
+    server = listen(config["address"], 53, socket.SOCK_DGRAM)
+    asked = {}
+    say(ready=True)
+    while True:
+        query, peer = server.recvfrom(4096)
+        if len(query) < 17:
+            continue
+        labels, at = [], 12
+        while query[at]:
+            labels.append(query[at + 1:at + 1 + query[at]].decode("latin1"))
+            at += 1 + query[at]
+        kind = struct.unpack(">H", query[at + 1:at + 3])[0]
+        question = query[12:at + 5]
+        name = ".".join(labels).lower()
+        say(event="query", name=name, type={1: "A", 28: "AAAA", 16: "TXT"}.get(kind, str(kind)))
+        zone = json.loads(pathlib.Path(config["zone_file"]).read_text())
+        found, chain = zone.get(name), []
+        while isinstance(found, dict) and "cname" in found:
+            chain.append((name, found["cname"]))
+            name = found["cname"]
+            found = zone.get(name)
+        if isinstance(found, list) and found and isinstance(found[0], list):
+            turn = asked.setdefault((name, kind), -1) + 1
+            asked[(name, kind)] = turn
+            found = found[min(turn, len(found) - 1)]
+        answers = [encode_name(owner) + struct.pack(">HHIH", 5, 1, 0, len(encode_name(to))) + encode_name(to)
+                   for owner, to in chain]
+        for address in found if isinstance(found, list) else []:
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            if kind == (28 if family == socket.AF_INET6 else 1):
+                data = socket.inet_pton(family, address)
+                answers.append(encode_name(name) + struct.pack(">HHIH", kind, 1, 0, len(data)) + data)
+        rcode = 3 if found is None else found.get("rcode", 0) if isinstance(found, dict) else 0
+        server.sendto(query[:2] + struct.pack(">HHHHH", 0x8180 | rcode, 1, len(answers), 0, 0) + question +
+                      b"".join(answers), peer)
+
+
+if __name__ == "__main__":
+    # The server ends with the test that started it.
+    import ctypes
+    import signal
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    LOG = sys.argv[3]
+    {"http": http, "tcp": tcp, "udp": udp, "dns": dns}[sys.argv[1]](json.loads(sys.argv[2]))
