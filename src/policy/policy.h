@@ -326,6 +326,11 @@ struct Effective {
 // The same as one JSON object (for --json, and for run.planned); keys in the order of the file.
 [[nodiscard]] std::string to_json(const Policy& policy);
 
+// Why a value of the environment looks like a credential ("starts with ghp_", …); "" when it does not.
+// The parser asks for environment.set; whoever reads the caller's environment asks for environment.pass,
+// unless the name is in environment.plain.
+[[nodiscard]] std::string credential_like(std::string_view name, std::string_view value);
+
 [[nodiscard]] std::string_view to_string(Tier tier);
 [[nodiscard]] std::string_view to_string(Code code);
 [[nodiscard]] std::string_view to_string(Action action);
@@ -370,6 +375,7 @@ struct Cidr {
 };
 [[nodiscard]] base::Result<Cidr> parse_cidr(std::string_view text);
 [[nodiscard]] bool contains(const Cidr& cidr, const Address& address);
+[[nodiscard]] std::string to_string(const Cidr& cidr);
 
 // What the address guard thinks of an address by itself (reference: RFC 6890 and the special
 // purpose registries). `never`: no rule opens it. `private_range`: a cidr rule, or a rule's
@@ -443,7 +449,16 @@ struct Verdict {
 // rules.
 [[nodiscard]] bool name_allowed(const Policy& policy, std::string_view host);
 
-// Whether a non-public address is opened for this rule by its `addresses` or by a cidr rule.
+// Whether some rule of that host and port lets an encoded slash stand in a path: what to hand to
+// canonical_path() for it. decide_request() then asks the rule that decides.
+[[nodiscard]] bool encoded_slash_allowed(const Policy& policy, std::string_view host, std::uint16_t port);
+
+// Whether a [[deny]] with a cidr holds that address; to be asked of every address before it is dialled.
+[[nodiscard]] bool address_denied(const Policy& policy, const Address& address, std::uint16_t port);
+
+// Whether an address that judge() does not call open, or that lies in an attached subnet, is opened for
+// this rule: by the rule's own literal or cidr, or by the `addresses` of the rules with its host (loopback
+// by "host", or for kHostName). What the guard never opens stays shut.
 [[nodiscard]] bool range_opened(const Policy& policy, const Egress& rule, const Address& address);
 
 }  // namespace policy
