@@ -1,0 +1,68 @@
+// Descriptors, limits and identity of the calling process.
+#include <grp.h>
+#include <linux/keyctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "confine/confine.h"
+
+namespace confine {
+namespace {
+
+Outcome failed(const char* step) {
+  return std::unexpected(Failure{step, errno});
+}
+
+}  // namespace
+
+base::Status as_status(const Outcome& outcome, std::string_view where) {
+  if (outcome) return {};
+  return base::system_error(std::string(where) + ": " + outcome.error().step,
+                            outcome.error().number);
+}
+
+Outcome close_from(int first) {
+  if (::syscall(SYS_close_range, first, ~0U, 0) != 0) return failed("close_range");
+  return {};
+}
+
+Outcome not_dumpable() {
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return failed("prctl PR_SET_DUMPABLE");
+  return {};
+}
+
+Outcome no_new_privs() {
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("prctl PR_SET_NO_NEW_PRIVS");
+  return {};
+}
+
+Outcome new_session_keyring() {
+  if (::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 && errno != ENOSYS) {
+    return failed("keyctl");
+  }
+  return {};
+}
+
+Outcome rlimits(std::uint64_t files) {
+  const rlimit core = {1, 1};
+  if (::setrlimit(RLIMIT_CORE, &core) != 0) return failed("setrlimit RLIMIT_CORE");
+  if (files == 0) return {};
+  const rlimit open_files = {files, files};
+  if (::setrlimit(RLIMIT_NOFILE, &open_files) != 0) return failed("setrlimit RLIMIT_NOFILE");
+  return {};
+}
+
+// The system calls themselves: the C library's functions would signal other threads, of which there
+// are none, and take locks for it.
+Outcome become(std::uint32_t uid, std::uint32_t gid) {
+  if (::syscall(SYS_setgroups, 0, nullptr) != 0) return failed("setgroups");
+  if (::syscall(SYS_setresgid, gid, gid, gid) != 0) return failed("setgid");
+  if (::syscall(SYS_setresuid, uid, uid, uid) != 0) return failed("setuid");
+  return {};
+}
+
+}  // namespace confine
