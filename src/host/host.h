@@ -1,12 +1,13 @@
 // What this kernel, distribution and outer boundary can give, as plan::HostFacts.
 //
-// Every run waits for this, so it reads few files, starts nothing and changes nothing. What cannot be
-// found out counts as not there: plan::make then names it and what would do.
+// Every run waits for this, so it reads few files, starts nothing and changes nothing. What cannot
+// be found out counts as not there: plan::make then names it and what would do.
 #pragma once
 
-#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/base.h"
@@ -21,12 +22,9 @@ struct Caller {
   std::string helper_dir;     // where cerco-init, cerco-gateway … lie
 };
 
-// Asks the kernel and a few files below /proc and /etc. An error only where /proc itself cannot be read,
-// or where SSL_CERT_FILE names a file that cannot be (bad_input).
+// Asks the kernel and a few files below /proc and /etc. An error only where /proc itself cannot be
+// read, or where SSL_CERT_FILE names a file that cannot be (bad_input).
 [[nodiscard]] base::Result<plan::HostFacts> gather(const Caller& caller);
-
-// The processors that this process may use and the memory, as far as an outer boundary does not cut it further.
-[[nodiscard]] policy::HostSize size();
 
 // --- Readers of /proc and /etc text: pure --------------------------------------------------------
 
@@ -40,7 +38,8 @@ struct Hierarchy {
   bool operator==(const Hierarchy&) const = default;
 };
 // /proc/self/cgroup and /proc/self/mountinfo, put together. Named v1 hierarchies are left out.
-[[nodiscard]] std::vector<Hierarchy> hierarchies(std::string_view cgroup, std::string_view mountinfo);
+[[nodiscard]] std::vector<Hierarchy> hierarchies(std::string_view cgroup,
+                                                 std::string_view mountinfo);
 // CapEff of /proc/self/status: lower-case names without CAP_; unknown bits as "cap_NN".
 [[nodiscard]] std::set<std::string> capabilities(std::string_view status);
 // "6.1.0-13-amd64" → 6, 1; 0, 0 for what is no version.

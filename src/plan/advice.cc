@@ -1,0 +1,40 @@
+// Which tier is advised for which code, and what stands below it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/parts.h"
+
+namespace plan {
+
+policy::Tier advised_tier(const policy::Policy& policy) {
+  const bool secrets = !policy.credentials.empty();
+  if (policy.code == policy::Code::unreviewed) {
+    return secrets ? policy::Tier::microvm : policy::Tier::gvisor;
+  }
+  return secrets ? policy::Tier::gvisor : policy::Tier::container;
+}
+
+std::vector<std::string> below_advice(const policy::Policy& policy, policy::Tier tier) {
+  const policy::Tier advised = advised_tier(policy);
+  if (tier >= advised) return {};
+  const std::string_view secrets = policy.credentials.empty() ? "" : " with credentials";
+  const std::string_view best =
+      advised == policy::Tier::gvisor && policy.code == policy::Code::unreviewed
+          ? "gvisor is advised at least, microvm at best"
+          : (advised == policy::Tier::gvisor ? "gvisor is advised at least" : "microvm is advised");
+  return {fmt::format("shared-kernel: {} code{} in a {} stands on the host's own kernel; {}",
+                      policy::to_string(policy.code), secrets, policy::to_string(tier), best)};
+}
+
+std::vector<std::string> not_accepted(const Plan& plan) {
+  std::vector<std::string> rest;
+  for (const auto& entry : plan.below_advice) {
+    const std::string risk = entry.substr(0, entry.find(':'));
+    const auto& accepted = plan.policy.isolation.accept;
+    if (std::ranges::find(accepted, risk) == accepted.end()) rest.push_back(entry);
+  }
+  return rest;
+}
+
+}  // namespace plan

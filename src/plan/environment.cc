@@ -1,0 +1,102 @@
+// The command's environment and what stands in it for credentials.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "plan/parts.h"
+
+namespace plan {
+namespace {
+
+constexpr std::size_t kPlaceholderRandom = 26;  // 130 bits
+
+std::map<std::string, std::string> own_variables(std::string_view run) {
+  return {
+      {"CERCO_RUN", std::string(run)},
+      {"HOME", "/home/agent"},
+      {"LANG", "C.UTF-8"},
+      {"LOGNAME", "agent"},
+      {"NPM_CONFIG_PREFIX", "/home/agent/.local"},
+      {"PATH", "/home/agent/.local/bin:/usr/local/bin:/usr/bin:/bin"},
+      {"SHELL", "/bin/sh"},
+      {"TMPDIR", "/tmp"},
+      {"USER", "agent"},
+  };
+}
+
+base::Status set_variable(std::map<std::string, std::string>& env, const std::string& where,
+                          const std::string& name, const std::string& value) {
+  if (!is_variable_name(name)) {
+    return base::bad_input(where, fmt::format("{:?} is no name of a variable", name),
+                           "letters, digits and _, no digit first");
+  }
+  if (name == "CERCO_RUN")
+    return base::bad_input(where, "CERCO_RUN is set by cerco", "another name");
+  if (value.find('\0') != std::string::npos) {
+    return base::bad_input(where, fmt::format("the value of {} holds a NUL byte", name), "text");
+  }
+  env[name] = value;
+  return {};
+}
+
+}  // namespace
+
+bool is_variable_name(std::string_view name) {
+  const auto word = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && name.size() <= 255 && !(name[0] >= '0' && name[0] <= '9') &&
+         std::ranges::all_of(name, word);
+}
+
+std::vector<Placeholder> make_placeholders(const policy::Policy& policy,
+                                           const std::function<std::string(std::size_t)>& random) {
+  std::vector<Placeholder> placeholders;
+  for (const auto& credential : policy.credentials) {
+    std::set<std::string> fields;
+    for (const auto& [variable, field] : credential.env) fields.insert(field);
+    for (const auto& field : fields) {
+      placeholders.push_back({credential.name, field, "cerco_ph_" + random(kPlaceholderRandom)});
+    }
+  }
+  return placeholders;
+}
+
+base::Result<std::map<std::string, std::string>> environment_for(
+    const Plan& plan, const std::map<std::string, std::string>& caller) {
+  const policy::Environment& wanted = plan.policy.environment;
+  std::map<std::string, std::string> env = own_variables(plan.run);
+  if (plan.terminates) env.merge(trust_variables());
+  for (const auto& name : wanted.pass) {
+    const auto value = caller.find(name);
+    if (value != caller.end()) TRY(set_variable(env, "environment.pass", name, value->second));
+  }
+  for (const auto& [name, value] : wanted.set)
+    TRY(set_variable(env, "environment.set", name, value));
+  std::set<std::string> taken;
+  for (const auto& credential : plan.policy.credentials) {
+    for (const auto& [name, field] : credential.env) {
+      const std::string where = fmt::format("credential {:?}", credential.name);
+      const bool clash = wanted.set.contains(name) ||
+                         std::ranges::find(wanted.pass, name) != wanted.pass.end() ||
+                         !taken.insert(name).second;
+      if (clash) {
+        return base::bad_input(where, fmt::format("the variable {} is set twice", name),
+                               "one source for each variable");
+      }
+      const auto placeholder =
+          std::ranges::find_if(plan.placeholders, [&](const Placeholder& candidate) {
+            return candidate.credential == credential.name && candidate.field == field;
+          });
+      if (placeholder == plan.placeholders.end()) {
+        return base::bad_input(where, fmt::format("no placeholder for field {:?}", field),
+                               "one for each field");
+      }
+      TRY(set_variable(env, where, name, placeholder->value));
+    }
+  }
+  return env;
+}
+
+}  // namespace plan

@@ -1,0 +1,142 @@
+// How each limit is held on this host: cgroup files of v1 and v2, and the working disk.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/parts.h"
+
+namespace plan {
+namespace {
+
+using policy::kUnlimited;
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::uint64_t kPeriodUs = 100'000;    // the kernel's own default
+constexpr std::uint64_t kLeastQuotaUs = 1'000;  // what it takes at least
+constexpr std::uint64_t kInit = 1;  // cerco-init is a process of the group, and not the workload's
+
+std::string number_or_max(std::uint64_t value) {
+  return value == kUnlimited ? "max" : std::to_string(value);
+}
+
+Settings memory_settings(const policy::Limits& limits, CgroupKind kind, bool swap_accounting) {
+  Settings settings;
+  if (limits.memory == kUnlimited) return settings;
+  if (kind == CgroupKind::v2) {
+    settings.emplace_back("memory.max", std::to_string(limits.memory));
+    settings.emplace_back("memory.oom.group", "1");
+    if (swap_accounting) settings.emplace_back("memory.swap.max", number_or_max(limits.swap));
+    return settings;
+  }
+  settings.emplace_back("memory.limit_in_bytes", std::to_string(limits.memory));
+  // Memory and swap together; it may not be below the memory limit, and so is written after it.
+  if (swap_accounting && limits.swap < kUnlimited - limits.memory) {
+    settings.emplace_back("memory.memsw.limit_in_bytes",
+                          std::to_string(limits.memory + limits.swap));
+  }
+  return settings;
+}
+
+Settings process_settings(const policy::Limits& limits) {
+  if (limits.processes == kUnlimited) return {};
+  return {{"pids.max", std::to_string(limits.processes + kInit)}};
+}
+
+Settings cpu_settings(const policy::Limits& limits, CgroupKind kind) {
+  if (limits.cpus_milli == kUnlimited) return {};
+  const std::uint64_t quota = std::max(limits.cpus_milli * (kPeriodUs / 1000), kLeastQuotaUs);
+  if (kind == CgroupKind::v2) return {{"cpu.max", fmt::format("{} {}", quota, kPeriodUs)}};
+  return {{"cpu.cfs_period_us", std::to_string(kPeriodUs)},
+          {"cpu.cfs_quota_us", std::to_string(quota)}};
+}
+
+class Holder {
+ public:
+  Holder(const policy::Limits& limits, const HostFacts& host) : limits_(limits), host_(host) {}
+
+  HeldLimits hold() {
+    memory();
+    controller("pids", "processes", limits_.processes != kUnlimited,
+               [&](const Controller&) { return process_settings(limits_); });
+    controller("cpu", "cpus", limits_.cpus_milli != kUnlimited,
+               [&](const Controller& where) { return cpu_settings(limits_, where.kind); });
+    accounting();
+    disk();
+    return std::move(held_);
+  }
+
+ private:
+  // Where the limit cannot be held: a lack, or unheld when the policy lets it be.
+  void cannot(std::string_view limit, std::string what, std::string remedy) {
+    const std::string name(limit);
+    if (std::ranges::find(limits_.not_required, name) != limits_.not_required.end()) {
+      if (std::ranges::find(held_.unheld, name) == held_.unheld.end()) held_.unheld.push_back(name);
+      return;
+    }
+    held_.lacks.push_back(
+        {std::move(what), fmt::format("{}, or name \"{}\" in limits.not_required", remedy, limit)});
+  }
+
+  template <class SettingsFor>
+  void controller(const std::string& name, std::string_view limit, bool limited,
+                  SettingsFor settings) {
+    const auto found = host_.controllers.find(name);
+    if (found == host_.controllers.end()) {
+      if (limited) {
+        cannot(limit,
+               fmt::format("a writable cgroup with the {} controller (limits.{})", name, limit),
+               fmt::format("delegate the {} controller to this process's group", name));
+      }
+      return;
+    }
+    held_.cgroup.groups.push_back({name, found->second, settings(found->second)});
+  }
+
+  void memory() {
+    const bool limited = limits_.memory != kUnlimited;
+    controller("memory", "memory", limited, [&](const Controller& where) {
+      return memory_settings(limits_, where.kind, host_.swap_accounting);
+    });
+    const bool swap_open = limited && limits_.swap != kUnlimited && host_.swap_total > 0 &&
+                           !host_.swap_accounting && host_.controllers.contains("memory");
+    if (swap_open) {
+      cannot("memory", "swap accounting (limits.swap)",
+             "boot with swapaccount=1, or turn swap off");
+    }
+  }
+
+  // Groups without limits: processor time, and the one by which everything is killed at once.
+  void accounting() {
+    const auto join = [&](const std::string& name) {
+      const auto found = host_.controllers.find(name);
+      if (found == host_.controllers.end()) return false;
+      held_.cgroup.groups.push_back({name, found->second, {}});
+      return true;
+    };
+    join("cpuacct");
+    if (join("unified") || join("freezer")) return;
+    held_.lacks.push_back({"a writable cgroup to freeze and kill by (cgroup v2, or the v1 freezer)",
+                           "mount a cgroup2 hierarchy that this process may write"});
+  }
+
+  void disk() {
+    if (host_.state_disk_free >= limits_.disk) return;
+    cannot(
+        "disk",
+        fmt::format("room for limits.disk: {} has {} free, and limits.disk is {}", host_.state_dir,
+                    policy::size_text(host_.state_disk_free), policy::size_text(limits_.disk)),
+        "free some, set CERCO_STATE_DIR to a larger disk, lower limits.disk");
+  }
+
+  const policy::Limits& limits_;
+  const HostFacts& host_;
+  HeldLimits held_;
+};
+
+}  // namespace
+
+HeldLimits hold_limits(const policy::Limits& limits, const HostFacts& host) {
+  return Holder(limits, host).hold();
+}
+
+}  // namespace plan

@@ -1,0 +1,96 @@
+// The parts of make() and verify(), each a pure function; only module plan includes this.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace plan {
+
+inline constexpr std::string_view kResolver = "198.18.0.1";  // where the sandbox's DNS answers
+inline constexpr std::string_view kBundle = "/etc/ssl/certs/ca-certificates.crt";
+
+// Something that was asked for and cannot be had here, and what would do.
+struct Lack {
+  std::string what;
+  std::string remedy;
+};
+
+// --- requirements.cc -------------------------------------------------------------------------
+
+// Rights and kernel features that the container tier stands on, as far as this host lacks them.
+[[nodiscard]] std::vector<Lack> lacks_of_host(const HostFacts& host);
+// Parts of the contract that are known and not built: their error, or nothing.
+[[nodiscard]] base::Status refuse_unbuilt(const policy::Policy& policy);
+// All lacks as one error of kind missing.
+[[nodiscard]] base::Error missing(const std::vector<Lack>& lacks);
+
+// --- limits.cc ---------------------------------------------------------------------------------
+
+struct HeldLimits {
+  CgroupPlan cgroup;
+  std::vector<std::string> unheld;  // named in limits.not_required, and not to be held here
+  std::vector<Lack> lacks;
+};
+[[nodiscard]] HeldLimits hold_limits(const policy::Limits& limits, const HostFacts& host);
+
+// --- tree.cc, etc.cc -----------------------------------------------------------------------------
+
+// The steps from MountRoot to MountProc.
+[[nodiscard]] base::Result<std::vector<Step>> tree_steps(const Plan& plan, const HostFacts& host);
+// The files of /etc that we write ourselves: path → content.
+[[nodiscard]] std::map<std::string, std::string> etc_files(std::string_view run);
+// Where clients look for trusted roots, and the variables that name the bundle to those that do
+// not.
+[[nodiscard]] std::vector<std::string> trust_targets();
+[[nodiscard]] std::map<std::string, std::string> trust_variables();
+[[nodiscard]] const std::vector<std::string>& disk_targets();
+
+// --- network.cc --------------------------------------------------------------------------------
+
+// The Capture step for the policy's egress rules.
+[[nodiscard]] Capture capture_for(const policy::Policy& policy);
+// Whether the gateway terminates TLS somewhere, so that a run's own authority must be trusted
+// inside.
+[[nodiscard]] bool terminates_tls(const policy::Policy& policy);
+// The upstream resolvers as IP:port. An entry that is no address is bad_input.
+[[nodiscard]] base::Result<std::vector<std::string>> resolver_list(const policy::Policy& policy,
+                                                                   const HostFacts& host);
+// Whether some rule needs a name to be resolved.
+[[nodiscard]] bool resolves_names(const policy::Policy& policy);
+// Whether a credential is bound to a host that the egress rule's host reaches.
+[[nodiscard]] bool bound_to(const policy::Credential& credential, const policy::Egress& rule);
+
+// --- environment.cc ------------------------------------------------------------------------------
+
+[[nodiscard]] std::vector<Placeholder> make_placeholders(
+    const policy::Policy& policy, const std::function<std::string(std::size_t)>& random);
+// The command's whole environment. Clashes and malformed names are bad_input.
+[[nodiscard]] base::Result<std::map<std::string, std::string>> environment_for(
+    const Plan& plan, const std::map<std::string, std::string>& caller);
+[[nodiscard]] bool is_variable_name(std::string_view name);
+
+// --- paths.cc ----------------------------------------------------------------------------------
+
+// Absolute, without empty, "." and ".." parts, control characters or a slash at its end; at most
+// 4095 bytes.
+[[nodiscard]] bool is_clean_path(std::string_view path);
+// Whether path is `folder` or lies below it.
+[[nodiscard]] bool is_within(std::string_view path, std::string_view folder);
+[[nodiscard]] std::string parent_of(std::string_view path);
+// Why no path of the host may be brought in from there, "" when it may: kernel file systems, the
+// state folder, folders that hold the host's secrets or sockets whole.
+[[nodiscard]] std::string refused_source(std::string_view path, std::string_view state_dir);
+// Whether a name below /etc may come in from the host.
+[[nodiscard]] bool is_curated_etc(std::string_view path);
+
+// --- advice.cc ---------------------------------------------------------------------------------
+
+[[nodiscard]] std::vector<std::string> below_advice(const policy::Policy& policy,
+                                                    policy::Tier tier);
+
+}  // namespace plan

@@ -1,0 +1,124 @@
+// What the container tier stands on, and what is not built.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "plan/parts.h"
+
+namespace plan {
+namespace {
+
+using policy::Policy;
+
+constexpr unsigned kKernelMajor = 6;
+constexpr unsigned kKernelMinor = 1;
+
+// The capabilities that starting a container takes, all in the initial user namespace.
+constexpr std::array<std::string_view, 11> kCapabilities = {
+    "chown",  "dac_override", "fowner", "kill",      "mknod",           "net_admin",
+    "setgid", "setpcap",      "setuid", "sys_admin", "net_bind_service"};
+
+void lacking_rights(const HostFacts& host, std::vector<Lack>& lacks) {
+  if (!host.root) {
+    lacks.push_back({"root (rootless runs are not carried out yet)", "run cerco as root"});
+    return;
+  }
+  std::vector<std::string> gone;
+  for (std::string_view name : kCapabilities) {
+    if (!host.capabilities.contains(std::string(name))) {
+      gone.push_back(fmt::format("CAP_{}", name));
+      std::ranges::transform(gone.back(), gone.back().begin(), [](char c) {
+        return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+      });
+    }
+  }
+  if (gone.empty()) return;
+  lacks.push_back({base::join(gone, ", "),
+                   "give root these capabilities in the outer container "
+                   "(docker run --cap-add, or --privileged)"});
+}
+
+void lacking_features(const HostFacts& host, std::vector<Lack>& lacks) {
+  const bool old =
+      std::pair(host.kernel_major, host.kernel_minor) < std::pair(kKernelMajor, kKernelMinor);
+  if (old) {
+    lacks.push_back({fmt::format("a kernel from 6.1 on (this is {})",
+                                 host.kernel.empty() ? "unknown" : host.kernel),
+                     "boot Linux 6.1 or later"});
+  }
+  const std::array<std::pair<bool, Lack>, 6> features = {{
+      {host.landlock_abi > 0,
+       {"Landlock", "boot with landlock in the lsm= list (CONFIG_SECURITY_LANDLOCK)"}},
+      {host.seccomp, {"seccomp filters", "use a kernel with CONFIG_SECCOMP_FILTER"}},
+      {host.user_namespaces,
+       {"user namespaces", "set user.max_user_namespaces above 0 (CONFIG_USER_NS)"}},
+      {host.time_namespaces, {"time namespaces", "use a kernel with CONFIG_TIME_NS"}},
+      {host.nf_tables,
+       {"nf_tables", "load nf_tables and nft_tproxy on the host (modprobe nf_tables nft_tproxy)"}},
+      {host.loop_devices,
+       {"loop devices", "load the loop module and let /dev/loop-control and /dev/loop* be seen"}},
+  }};
+  for (const auto& [there, lack] : features) {
+    if (!there) lacks.push_back(lack);
+  }
+  const auto usr = host.base.find("/usr");
+  if (usr == host.base.end() || usr->second != "dir") {
+    lacks.push_back({"a host folder /usr for the base", "run on a distribution with /usr"});
+  }
+  if (host.helper_dir.empty()) {
+    lacks.push_back(
+        {"cerco's own programs (cerco-init and the others)", "install them beside cerco"});
+  }
+}
+
+}  // namespace
+
+std::vector<Lack> lacks_of_host(const HostFacts& host) {
+  std::vector<Lack> lacks;
+  lacking_rights(host, lacks);
+  lacking_features(host, lacks);
+  return lacks;
+}
+
+base::Status refuse_unbuilt(const Policy& policy) {
+  const policy::Isolation& isolation = policy.isolation;
+  const policy::Filesystem& files = policy.filesystem;
+  if (isolation.tier && *isolation.tier != policy::Tier::container) {
+    return base::not_yet(
+        fmt::format("isolation.tier = \"{}\"", policy::to_string(*isolation.tier)));
+  }
+  const std::array<std::pair<bool, std::string_view>, 9> unbuilt = {{
+      {isolation.seccomp != policy::SeccompProfile::standard,
+       "isolation.seccomp other than \"default\""},
+      {files.base.kind != policy::BaseKind::host, "filesystem.base other than \"host\""},
+      {files.root != policy::RootMode::read_only, "filesystem.root = \"scratch\""},
+      {files.workdir.mode != policy::WorkdirMode::empty,
+       "filesystem.workdir other than mode = \"empty\""},
+      {files.reserve, "filesystem.reserve = true"},
+      {policy.network.fallback != policy::NetworkDefault::deny, "network.default = \"public\""},
+      {policy.network.mode != policy::NetworkMode::enforce, "network.mode = \"audit\""},
+      {policy.limits.io != policy::kUnlimited, "limits.io"},
+      {policy.limits.cpu_ms != policy::kUnlimited, "limits.cpu"},
+  }};
+  for (const auto& [asked, name] : unbuilt) {
+    if (asked) return base::not_yet(std::string(name));
+  }
+  return {};
+}
+
+base::Error missing(const std::vector<Lack>& lacks) {
+  std::vector<std::string> whats;
+  std::vector<std::string> remedies;
+  for (const Lack& lack : lacks) {
+    whats.push_back(lack.what);
+    if (!lack.remedy.empty() && std::ranges::find(remedies, lack.remedy) == remedies.end()) {
+      remedies.push_back(lack.remedy);
+    }
+  }
+  return {base::Kind::missing, 0, "host", "missing " + base::join(whats, "; "),
+          base::join(remedies, "; ")};
+}
+
+}  // namespace plan

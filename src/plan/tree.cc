@@ -1,0 +1,190 @@
+// The file tree that the command sees: a read-only base of the host, a written /etc, one working
+// disk.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "plan/parts.h"
+
+namespace plan {
+namespace {
+
+using policy::Policy;
+
+constexpr std::uint64_t kRootSize = 4ULL << 20;  // mount points, /etc and the trust bundle
+constexpr std::uint64_t kShmWhenUnlimited = 64ULL << 20;
+constexpr std::string_view kLink = "link:";
+
+// What tells of the host, leaks addresses or reaches into the kernel; read and write are covered.
+std::vector<std::string> proc_masks() {
+  return {"/proc/acpi",          "/proc/bootconfig",  "/proc/cmdline",    "/proc/interrupts",
+          "/proc/kallsyms",      "/proc/kcore",       "/proc/key-users",  "/proc/keys",
+          "/proc/kmsg",          "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",
+          "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",       "/proc/sysrq-trigger",
+          "/proc/timer_list",    "/proc/vmcore"};
+}
+
+std::vector<std::string> proc_read_only() {
+  return {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"};
+}
+
+// Collects steps by kind, so that they come out in the order of the start.
+class Tree {
+ public:
+  void folder(const std::string& path) {
+    if (path == "/" || has_folder(path)) return;
+    folder(parent_of(path));
+    (on_disk(path) ? disk_folders_ : folders_).push_back(MakeFolder{path});
+    known_.insert(path);
+  }
+  void link(const std::string& at, std::string text) {
+    folder(parent_of(at));
+    links_.push_back(MakeLink{at, std::move(text)});
+  }
+  void bind(std::string source, const std::string& target) {
+    folder(parent_of(target));
+    (on_disk(target) ? disk_binds_ : binds_).push_back(BindReadOnly{std::move(source), target});
+    bound_.push_back(target);
+  }
+  void file(const std::string& path, std::string content) {
+    folder(parent_of(path));
+    files_.push_back(WriteFile{path, std::move(content)});
+  }
+  [[nodiscard]] bool is_bound(std::string_view path) const {
+    return std::ranges::any_of(bound_, [&](const auto& target) { return is_within(path, target); });
+  }
+
+  [[nodiscard]] std::vector<Step> take(const Plan& plan, std::uint64_t shm_size) && {
+    std::vector<Step> steps = {MountRoot{kRootSize}};
+    const auto append = [&](std::vector<Step>& more) {
+      std::ranges::move(more, std::back_inserter(steps));
+    };
+    append(folders_);
+    append(links_);
+    append(binds_);
+    append(files_);
+    if (plan.terminates) steps.emplace_back(TrustBundle{trust_targets()});
+    steps.emplace_back(
+        MountDisk{plan.policy.limits.disk, plan.policy.limits.inodes, disk_targets()});
+    append(disk_folders_);
+    append(disk_binds_);
+    steps.emplace_back(MountDev{shm_size});
+    steps.emplace_back(MountProc{proc_masks(), proc_read_only()});
+    return steps;
+  }
+
+ private:
+  [[nodiscard]] static bool on_disk(std::string_view path) {
+    return std::ranges::any_of(disk_targets(), [&](const auto& target) {
+      return path != target && is_within(path, target);
+    });
+  }
+  [[nodiscard]] bool has_folder(const std::string& path) const {
+    return known_.contains(path) ||
+           std::ranges::find(disk_targets(), path) != disk_targets().end() ||
+           std::ranges::find(bound_, path) != bound_.end();
+  }
+
+  std::set<std::string> known_;
+  std::vector<std::string> bound_;
+  std::vector<Step> folders_, links_, binds_, files_, disk_folders_, disk_binds_;
+};
+
+void add_base(const HostFacts& host, Tree& tree) {
+  for (const auto& [path, what] : host.base) {
+    if (what == "dir") {
+      tree.bind(path, path);
+    } else if (what.starts_with(kLink)) {
+      tree.link(path, what.substr(kLink.size()));
+    }
+  }
+}
+
+void add_etc(const Plan& plan, const HostFacts& host, Tree& tree) {
+  for (const auto& [target, source] : host.etc_binds) {
+    if (!is_curated_etc(target)) continue;
+    if (is_within(source, "/usr")) {
+      tree.link(target, source);  // it is inside already
+    } else {
+      tree.bind(source, target);
+    }
+  }
+  for (auto& [path, content] : etc_files(plan.run)) tree.file(path, content);
+  tree.link("/etc/mtab", "/proc/self/mounts");
+  tree.folder("/run");
+  tree.link("/var/run", "/run");
+  for (const auto& target : disk_targets()) tree.folder(parent_of(target));
+  if (!plan.terminates) return;
+  for (const auto& target : trust_targets()) {
+    if (!tree.is_bound(target)) tree.folder(parent_of(target));
+  }
+}
+
+// Where the caller's own paths may not stand: what cerco builds there itself.
+base::Status check_read_only(const std::string& path, const Plan& plan) {
+  const std::string where = "filesystem.read_only";
+  if (!is_clean_path(path)) {
+    return base::bad_input(where, fmt::format("{:?}", path),
+                           "an absolute path without links, \".\" and \"..\"");
+  }
+  const std::string refused = refused_source(path, plan.state_dir);
+  if (!refused.empty()) {
+    return base::bad_input(where, fmt::format("{} may not come in: {}", path, refused),
+                           "another path");
+  }
+  static constexpr std::array<std::string_view, 4> kOurs = {"/proc", "/dev", "/sys", "/etc"};
+  const auto covers = [&](std::string_view ours) {
+    return is_within(ours, path) || (ours != "/etc" && is_within(path, ours));
+  };
+  const bool ours = std::ranges::any_of(kOurs, covers) ||
+                    std::ranges::any_of(disk_targets(), [&](const auto& target) {
+                      return is_within(target, path);
+                    });
+  if (ours) {
+    return base::bad_input(where,
+                           fmt::format("{} would cover what the sandbox has there itself", path),
+                           "a path below it");
+  }
+  return {};
+}
+
+base::Status add_read_only(const Plan& plan, const HostFacts& host, Tree& tree) {
+  std::vector<std::string> paths = plan.policy.filesystem.read_only;
+  std::ranges::sort(paths);  // a folder before what lies in it
+  const auto files = etc_files(plan.run);
+  for (const auto& path : paths) {
+    TRY(check_read_only(path, plan));
+    if (tree.is_bound(path)) continue;
+    const bool written = files.contains(path) || path == "/etc/mtab" || host.base.contains(path) ||
+                         host.etc_binds.contains(path);
+    if (written) {
+      return base::bad_input("filesystem.read_only",
+                             fmt::format("{} is there already, made by cerco", path),
+                             "another path");
+    }
+    tree.bind(path, path);
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<std::string>& disk_targets() {
+  static const std::vector<std::string> kTargets = {"/home/agent", "/tmp", "/var/tmp",
+                                                    "/workspace"};
+  return kTargets;
+}
+
+base::Result<std::vector<Step>> tree_steps(const Plan& plan, const HostFacts& host) {
+  Tree tree;
+  add_base(host, tree);
+  add_etc(plan, host, tree);
+  TRY(add_read_only(plan, host, tree));
+  const std::uint64_t memory = plan.policy.limits.memory == policy::kUnlimited
+                                   ? host.size.memory
+                                   : plan.policy.limits.memory;
+  return std::move(tree).take(plan, memory == 0 ? kShmWhenUnlimited : memory / 2);
+}
+
+}  // namespace plan
