@@ -12,4 +12,5 @@
 #include "os/signals.h"     // IWYU pragma: export
 #include "os/socket.h"      // IWYU pragma: export
 #include "os/storage.h"     // IWYU pragma: export
+#include "os/tree.h"        // IWYU pragma: export
 #include "os/wait.h"        // IWYU pragma: export

@@ -1,0 +1,212 @@
+// Brings files out of a sandbox; every frame that comes is taken for hostile.
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "os/os.h"
+#include "workspace/path.h"
+#include "workspace/session.h"
+#include "workspace/workspace.h"
+
+namespace workspace {
+namespace {
+
+constexpr unsigned kModes = 0777;  // set-id and sticky bits stay inside
+constexpr std::size_t kNamesKept = 8;
+
+// A file below the folder that is being written under a name of its own; gone at its end unless it
+// was kept.
+class NewFile {
+ public:
+  NewFile(int parent, std::string name, base::Fd fd)
+      : parent_(parent), name_(std::move(name)), fd_(std::move(fd)) {}
+  NewFile(NewFile&& other) noexcept
+      : parent_(other.parent_), name_(std::exchange(other.name_, "")), fd_(std::move(other.fd_)) {}
+  NewFile& operator=(NewFile&&) = delete;
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile() {
+    if (!name_.empty()) (void)os::remove_at(parent_, name_);
+  }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  // Puts it in the place of what stands at `name`; a folder there is EISDIR.
+  base::Status keep_as(const std::string& name) {
+    TRY(os::rename_at(parent_, name_, name));
+    name_.clear();
+    return {};
+  }
+
+ private:
+  int parent_;
+  std::string name_;
+  base::Fd fd_;
+};
+
+std::string fresh_name() {
+  return ".cerco-" + base::random_base32(16);
+}
+
+class Taking {
+ public:
+  Taking(const Session& session, int dir, const Manifest& manifest, const Caps& caps)
+      : session_(session), dir_(dir), manifest_(manifest), caps_(caps) {}
+
+  base::Result<Taken> all() {
+    TRY(send(session_, frame::Fetch{""}));
+    while (true) {
+      auto came = TRY(receive(session_));
+      if (std::holds_alternative<frame::Done>(came)) break;
+      if (const auto* refused = std::get_if<frame::Refused>(&came)) {
+        return base::system_error("--out: " + base::printable(refused->what),
+                                  static_cast<int>(std::min<std::uint32_t>(refused->error, 4095)));
+      }
+      const auto* entry = std::get_if<frame::Entry>(&came);
+      if (entry == nullptr) return malformed("a frame that does not fit");
+      TRY(take(*entry));
+    }
+    for (const auto& [path, known] : manifest_) taken_.changes += seen_.contains(path) ? 0 : 1;
+    return std::move(taken_);
+  }
+
+ private:
+  static std::unexpected<base::Error> malformed(std::string what) {
+    return base::fail(base::Kind::peer, "--out", std::move(what) + " from the sandbox", {});
+  }
+
+  base::Status take(const frame::Entry& entry) {
+    if (++entries_ > caps_.entries) {
+      return base::fail(base::Kind::peer, "--out",
+                        "more than " + std::to_string(caps_.entries) + " files and folders",
+                        "raise limits.inodes");
+    }
+    if (!is_clean(entry.path)) {
+      return malformed("the path `" + base::printable(entry.path.substr(0, 200)) + "`");
+    }
+    const auto known = manifest_.find(entry.path);
+    if (known != manifest_.end()) seen_.insert(entry.path);
+    const bool fits = is_within_bounds(entry.path);
+    if (!fits) left_out(entry.path, "the path is too long or too deep");
+    switch (entry.kind) {
+      case frame::EntryKind::file:
+        return fits ? file(entry) : drop(entry.size);
+      case frame::EntryKind::folder:
+        return fits ? folder(entry) : base::Status();
+      case frame::EntryKind::link:
+        return fits ? link(entry) : base::Status();
+      case frame::EntryKind::other:
+        if (fits) left_out(entry.path, "is no file, folder or link");
+        return {};
+    }
+    return malformed("an unknown kind of entry");
+  }
+
+  base::Status file(const frame::Entry& entry) {
+    const auto [folder_path, name] = split_last(entry.path);
+    const base::Fd parent = TRY(open_parent(folder_path));
+    const std::string temporary = fresh_name();
+    NewFile file(parent.get(), temporary,
+                 TRY(os::openat2(parent.get(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                                 entry.mode & kModes, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)));
+    Digest digest;
+    TRY(content(entry.size, [&](std::string_view bytes) -> base::Status {
+      digest.add(bytes);
+      return os::write_all(file.fd(), bytes, base::printable(entry.path));
+    }));
+    const Known now = {frame::EntryKind::file, digest.hex(), (entry.mode & S_IXUSR) != 0};
+    if (!changed(entry.path, now)) return {};
+    return file.keep_as(name);
+  }
+
+  // The `size` bytes of a file, piece by piece; nothing more and nothing less.
+  template <class Sink>
+  base::Status content(std::uint64_t size, Sink sink) {
+    if (size > caps_.bytes - bytes_) {
+      return base::fail(base::Kind::peer, "--out",
+                        "more than " + std::to_string(caps_.bytes) + " bytes, holes included",
+                        "raise limits.disk");
+    }
+    bytes_ += size;
+    while (size > 0) {
+      const auto came = TRY(receive(session_));
+      const auto* data = std::get_if<frame::Data>(&came);
+      if (data == nullptr || data->bytes.empty() || data->bytes.size() > size) {
+        return malformed("a file that is not as long as it was said to be");
+      }
+      size -= data->bytes.size();
+      TRY(sink(data->bytes));
+    }
+    return {};
+  }
+
+  base::Status drop(std::uint64_t size) {
+    return content(size, [](std::string_view) -> base::Status { return {}; });
+  }
+
+  base::Status folder(const frame::Entry& entry) {
+    const auto [folder_path, name] = split_last(entry.path);
+    const base::Fd parent = TRY(open_parent(folder_path));
+    (void)changed(entry.path, {frame::EntryKind::folder, "", false});
+    const auto there = os::stat_at(parent.get(), name);
+    if (there && S_ISDIR(there->st_mode)) return {};
+    if (there) TRY(os::remove_at(parent.get(), name));
+    return os::make_folder_at(parent.get(), name, (entry.mode & kModes) | S_IRWXU);
+  }
+
+  base::Status link(const frame::Entry& entry) {
+    if (!link_stays_inside(entry.path, entry.text)) {
+      left_out(entry.path, "a link that points out of the folder");
+      return {};
+    }
+    if (!changed(entry.path, {frame::EntryKind::link, entry.text, false})) return {};
+    const auto [folder_path, name] = split_last(entry.path);
+    const base::Fd parent = TRY(open_parent(folder_path));
+    const std::string temporary = fresh_name();
+    TRY(os::make_link_at(parent.get(), temporary, entry.text));
+    return NewFile(parent.get(), temporary, base::Fd()).keep_as(name);
+  }
+
+  // By descriptor from the folder down, through real folders only.
+  base::Result<base::Fd> open_parent(const std::string& path) {
+    auto fd = os::openat2(dir_, path.empty() ? "." : path, O_PATH | O_DIRECTORY, 0,
+                          RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    if (fd) return fd;
+    return std::unexpected(std::move(fd).error().within("--out"));
+  }
+
+  // Whether it is not what was put in; counted if so.
+  bool changed(const std::string& path, const Known& now) {
+    const auto known = manifest_.find(path);
+    if (known != manifest_.end() && known->second == now) return false;
+    ++taken_.changes;
+    return true;
+  }
+
+  void left_out(const std::string& path, std::string_view why) {
+    ++taken_.left_out_count;
+    if (taken_.left_out.size() < kNamesKept) {
+      taken_.left_out.push_back(path.substr(0, 200) + ": " + std::string(why));
+    }
+  }
+
+  const Session& session_;
+  int dir_;
+  const Manifest& manifest_;
+  const Caps& caps_;
+  std::set<std::string> seen_;
+  std::uint64_t entries_ = 0;
+  std::uint64_t bytes_ = 0;
+  Taken taken_;
+};
+
+}  // namespace
+
+base::Result<Taken> take(const Session& session, int dir, const Manifest& manifest,
+                         const Caps& caps) {
+  return Taking(session, dir, manifest, caps).all();
+}
+
+}  // namespace workspace

@@ -1,0 +1,83 @@
+// Files into a sandbox and out of it, over a file session that cerco-init serves (base/frame.h).
+//
+// The host never opens a path inside. What comes out is hostile: names, link texts, sizes and the
+// order of the frames are judged here, and everything is written below one folder by descriptor.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/base.h"
+#include "base/frame.h"
+
+namespace workspace {
+
+// The host's end of a file session.
+struct Session {
+  int socket = -1;
+  int stop = -1;          // readable: give up (a signal came); -1: nothing can stop it
+  int stall_ms = 30'000;  // how long the other side may be silent; -1: no limit
+};
+
+// What was put in, by path: so that take() knows what came out unchanged.
+struct Known {
+  frame::EntryKind kind = frame::EntryKind::file;
+  std::string content;  // SHA-256 of a file in hex, the text of a link, "" for a folder
+  bool executable = false;
+  bool operator==(const Known&) const = default;
+};
+using Manifest = std::map<std::string, Known>;
+
+// `--in SRC[:DEST]`: `path` is where it goes, relative to the session's root.
+struct Incoming {
+  std::string source;
+  std::string path;
+  bool operator==(const Incoming&) const = default;
+};
+// `root` is the working folder inside. Without `dest` the source keeps its base name; one that ends
+// in "/" is a folder that the source goes into; an absolute one must lie below `root`. bad_input
+// for a path that leaves it.
+[[nodiscard]] base::Result<Incoming> incoming(std::string_view source, std::string_view dest,
+                                              std::string_view root);
+
+// Copies a file or a whole folder of the host in. Files of a folder that match a `hide` pattern
+// come in empty; links inside of a folder are copied as links; a socket, pipe or device is an error
+// that names it, and so is a path that is already there. Returns what was hidden. Adds what was put
+// to `manifest`.
+[[nodiscard]] base::Result<std::vector<std::string>> put(const Session& session,
+                                                         const Incoming& incoming,
+                                                         std::span<const std::string> hide,
+                                                         Manifest& manifest);
+// The same for one file that is held in memory.
+[[nodiscard]] base::Status put_bytes(const Session& session, const std::string& path,
+                                     std::string_view bytes, std::uint32_t mode,
+                                     Manifest& manifest);
+
+// How much may come out, together.
+struct Caps {
+  std::uint64_t bytes = 0;
+  std::uint64_t entries = 0;
+};
+struct Taken {
+  std::uint64_t changes = 0;  // made, changed or deleted, compared with the manifest
+  std::uint64_t left_out_count = 0;
+  std::vector<std::string>
+      left_out;  // the first of them, "PATH: why", as they came (not printable)
+};
+// Fetches all that the session's root holds and writes what was not put in unchanged below the open
+// folder `dir`: replaces files and links of the same name, follows no link, never sets set-id bits.
+// Links that point out of the folder, special files and paths too long or deep are left out and
+// counted. An error for every frame that does not fit, a path that leaves the folder, and more than
+// `caps`; what was written until then stays.
+[[nodiscard]] base::Result<Taken> take(const Session& session, int dir, const Manifest& manifest,
+                                       const Caps& caps);
+
+// Whether a link at `path` (relative, clean) with this text can only lead to places below the
+// folder.
+[[nodiscard]] bool link_stays_inside(std::string_view path, std::string_view text);
+
+}  // namespace workspace
