@@ -47,7 +47,8 @@ base::Result<int> Child::wait() {
 namespace {
 
 // Runs in the child of vfork-like state: no allocation. Returns only on failure, with errno set.
-const char* become(char* const* argv, char* const* env, std::span<const std::pair<int, int>> pairs, int parent) {
+const char* become(char* const* argv, char* const* env, std::span<const std::pair<int, int>> pairs,
+                   int parent) {
   // Copies go above every number that is to be filled first, so that none overwrites a source.
   static constexpr int kScratch = 200;
   int index = 0;
@@ -60,11 +61,13 @@ const char* become(char* const* argv, char* const* env, std::span<const std::pai
   for (const auto& [from, to] : pairs) {
     if (::dup2(kScratch + index++, to) < 0) return "dup2";
   }
-  // Numbers between the given ones may hold something of ours: all that was not given closes at execve.
+  // Numbers between the given ones may hold something of ours: all that was not given closes at
+  // execve.
   int next = 3;
   for (const auto& [from, to] : pairs) {
-    if (to > next && ::syscall(SYS_close_range, next, to - 1, CLOSE_RANGE_CLOEXEC) != 0) return "close_range";
-    next = to + 1;
+    if (to > next && ::syscall(SYS_close_range, next, to - 1, CLOSE_RANGE_CLOEXEC) != 0)
+      return "close_range";
+    next = std::max(next, to + 1);
   }
   if (::syscall(SYS_close_range, next, ~0U, CLOSE_RANGE_CLOEXEC) != 0) return "close_range";
   sigset_t none;
@@ -97,7 +100,8 @@ base::Result<Child> spawn(std::span<const std::string> argv, std::span<const std
   const int pid = ::fork();
   if (pid < 0) return base::system_error("fork");
   if (pid == 0) {
-    // The report pipe itself must survive until execve: move it out of the way of the numbers to fill.
+    // The report pipe itself must survive until execve: move it out of the way of the numbers to
+    // fill.
     const int out = ::fcntl(writer.get(), F_DUPFD_CLOEXEC, 300);
     const char* step = become(args.data(), variables.data(), sorted, parent);
     const int number = errno;
@@ -120,6 +124,11 @@ base::Result<Child> spawn(std::span<const std::string> argv, std::span<const std
     return base::system_error("start " + argv[0], number);
   }
   return child;
+}
+
+base::Status outlive_parent() {
+  if (::prctl(PR_SET_PDEATHSIG, 0) != 0) return base::system_error("prctl PR_SET_PDEATHSIG");
+  return {};
 }
 
 }  // namespace os
