@@ -30,3 +30,11 @@ if(init_sources AND EXISTS ${CMAKE_SOURCE_DIR}/src/main/init_main.cc)
   target_compile_options(cerco-init PRIVATE -ffunction-sections -fdata-sections -fno-sanitize=all)
   target_link_libraries(cerco-init PRIVATE cerco_flags_static cerco_sodium)
 endif()
+
+# What ./quickstart builds: all that a person needs, and no test.
+add_custom_target(programs)
+foreach(program cerco cerco-init cerco-journal cerco-gateway cerco-broker)
+  if(TARGET ${program})
+    add_dependencies(programs ${program})
+  endif()
+endforeach()
