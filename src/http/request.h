@@ -48,7 +48,6 @@ struct RequestHead {
   bool keep_alive = true;
   bool expect_continue = false;
   bool websocket = false;  // a well-formed WebSocket handshake (RFC 6455 section 4.1)
-  bool absolute = false;   // came in absolute-form
   bool operator==(const RequestHead&) const = default;
 };
 

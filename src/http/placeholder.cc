@@ -1,0 +1,134 @@
+// Finds placeholders in requests, whatever they are wrapped in.
+#include "http/placeholder.h"
+
+#include <algorithm>
+
+#include "base/base.h"
+#include "http/syntax.h"
+
+namespace http {
+
+namespace {
+
+constexpr std::string_view kBasic = "basic ";
+
+// One round of percent-decoding; escapes that are none stay.
+std::string percent_decoded(std::string_view text) {
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; };
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && text.size() - i > 2 && is(text[i + 1], kHexDigit) &&
+        is(text[i + 2], kHexDigit)) {
+      out += static_cast<char>(digit(text[i + 1]) << 4 | digit(text[i + 2]));
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+// Whether the text has the placeholder, as it is or under up to three rounds of percent-encoding.
+bool has(std::string_view text, std::string_view placeholder) {
+  if (text.find(placeholder) != std::string_view::npos) return true;
+  std::string decoded(text);
+  for (int round = 0; round < 3 && decoded.find('%') != std::string::npos; ++round) {
+    decoded = percent_decoded(decoded);
+    if (decoded.find(placeholder) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// `user:password` of a Basic value; nullopt when it is none.
+std::optional<std::string> basic_pair(std::string_view value) {
+  if (value.size() < kBasic.size() || !same_text(value.substr(0, kBasic.size()), kBasic))
+    return std::nullopt;
+  return base::from_base64(trim(value.substr(kBasic.size())));
+}
+
+bool fills_slot(const Field& field, const Marked& marked) {
+  const Slot& slot = marked.slot;
+  if (field.name != slot.header) return false;
+  const std::string_view value = field.value;
+  if (slot.basic) {
+    const auto pair = basic_pair(value);
+    return pair && *pair == slot.user + ":" + marked.placeholder;
+  }
+  const std::string& before = slot.before;
+  return value.size() == before.size() + marked.placeholder.size() + slot.after.size() &&
+         same_text(value.substr(0, before.size()), before) &&
+         value.substr(before.size()) == marked.placeholder + slot.after;
+}
+
+}  // namespace
+
+Slot header_slot(std::string_view header, std::string_view format) {
+  constexpr std::string_view kHole = "{secret}";
+  Slot slot;
+  slot.header = base::to_lower(header);
+  const auto hole = format.find(kHole);
+  slot.before = format.substr(0, hole);
+  if (hole != std::string_view::npos) slot.after = format.substr(hole + kHole.size());
+  return slot;
+}
+
+std::string render(const Slot& slot, std::string_view secret) {
+  if (!slot.basic) return slot.before + std::string(secret) + slot.after;
+  std::string both = slot.user + ":" + std::string(secret);
+  std::string value = "Basic " + base::base64(both);
+  base::wipe(both);
+  return value;
+}
+
+std::vector<Finding> find_placeholders(const RequestHead& head, const std::vector<Marked>& marked) {
+  std::vector<Finding> findings;
+  const auto add = [&findings](std::size_t index, Where where, std::string_view field) {
+    Finding finding{index, where, std::string(field)};
+    if (std::ranges::find(findings, finding) == findings.end())
+      findings.push_back(std::move(finding));
+  };
+  for (std::size_t i = 0; i < marked.size(); ++i) {
+    const std::string& placeholder = marked[i].placeholder;
+    if (has(head.target, placeholder) || has(head.host, placeholder)) add(i, Where::url, {});
+    for (const Field& field : head.fields) {
+      if (fills_slot(field, marked[i])) {
+        add(i, Where::bound, field.name);
+      } else if (has(field.value, placeholder) || has(field.name, base::to_lower(placeholder))) {
+        add(i, Where::header, field.name);
+      } else if (const auto pair = basic_pair(field.value); pair && has(*pair, placeholder)) {
+        add(i, Where::basic, field.name);
+      }
+    }
+  }
+  return findings;
+}
+
+BodyScan::BodyScan(const std::vector<Marked>& marked) {
+  for (const Marked& one : marked) {
+    needles_.push_back({one.placeholder});
+    longest_ = std::max(longest_, one.placeholder.size());
+  }
+}
+
+std::vector<std::size_t> BodyScan::scan(std::string_view piece) {
+  std::vector<std::size_t> found;
+  if (longest_ == 0) return found;
+  // Only the seam needs a copy: the end of what came before and the start of this piece.
+  const std::string seam = tail_ + std::string(piece.substr(0, longest_ - 1));
+  for (std::size_t i = 0; i < needles_.size(); ++i) {
+    Needle& needle = needles_[i];
+    if (needle.seen || needle.text.empty()) continue;
+    if (seam.find(needle.text) == std::string::npos &&
+        piece.find(needle.text) == std::string_view::npos)
+      continue;
+    needle.seen = true;
+    found.push_back(i);
+  }
+  tail_ = piece.size() >= longest_ - 1 ? std::string(piece.substr(piece.size() - (longest_ - 1)))
+                                       : (tail_ + std::string(piece));
+  if (tail_.size() > longest_ - 1) tail_.erase(0, tail_.size() - (longest_ - 1));
+  return found;
+}
+
+}  // namespace http

@@ -1,0 +1,164 @@
+// Replaces the rendered forms of a secret in what streams back.
+#include "http/redact.h"
+
+#include <algorithm>
+
+#include "base/json.h"
+
+namespace http {
+
+namespace {
+
+bool unreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '.' || c == '_' || c == '~';
+}
+
+std::string percent_encoded(std::string_view text, std::string_view digits) {
+  std::string out;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (unreserved(c)) {
+      out += c;
+    } else {
+      out += '%';
+      out += digits[byte >> 4];
+      out += digits[byte & 15];
+    }
+  }
+  return out;
+}
+
+// The Base64 digits that depend on the secret alone, without padding: for a secret that stands at
+// the start of what was encoded.
+std::string base64_stem(std::string_view text) {
+  return base::base64(text.substr(0, text.size() / 3 * 3));
+}
+
+std::string json_escaped(std::string_view text) {
+  const std::string quoted = base::json_string(text);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+std::string slashes_escaped(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '/') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+Redaction::Redaction(std::string_view secret, std::string_view placeholder, const Slot& slot) {
+  if (secret.size() < kLeastRedacted) return;
+  struct Draft {
+    std::string text;
+    std::string replacement;
+  };
+  std::string pair_secret = slot.user + ":" + std::string(secret);
+  const std::string pair_placeholder = slot.user + ":" + std::string(placeholder);
+  std::vector<Draft> drafts = {
+      {std::string(secret), std::string(placeholder)},
+      {base::base64(secret), base::base64(placeholder)},
+      {percent_encoded(secret, "0123456789ABCDEF"), std::string(placeholder)},
+      {percent_encoded(secret, "0123456789abcdef"), std::string(placeholder)},
+      {json_escaped(secret), std::string(placeholder)},
+      {slashes_escaped(json_escaped(secret)), std::string(placeholder)},
+  };
+  if (secret.size() >= 9) drafts.push_back({base64_stem(secret), base64_stem(placeholder)});
+  if (slot.basic) drafts.push_back({base::base64(pair_secret), base::base64(pair_placeholder)});
+  std::ranges::sort(drafts, [](const Draft& a, const Draft& b) {
+    return a.text.size() != b.text.size() ? a.text.size() > b.text.size() : a.text < b.text;
+  });
+  std::string all;
+  for (Draft& draft : drafts) {
+    const bool known = std::ranges::any_of(forms_, [&](const Form& form) {
+      return std::string_view(all).substr(form.at, form.size) == draft.text;
+    });
+    if (!known) {
+      keeps_length_ = keeps_length_ && draft.text.size() == draft.replacement.size();
+      forms_.push_back({all.size(), draft.text.size(), std::move(draft.replacement)});
+      std::string grown = all + draft.text;
+      base::wipe(all);
+      all = std::move(grown);
+    }
+    base::wipe(draft.text);
+  }
+  store_ = base::Secret(all);
+  base::wipe(all);
+}
+
+std::string_view Redaction::bytes(const Form& form) const {
+  return store_.reveal().substr(form.at, form.size);
+}
+
+Redaction::Match Redaction::find(std::string_view text, std::size_t from) const {
+  Match first;
+  for (const Form& form : forms_) {
+    const auto at = text.find(bytes(form), from);
+    if (at < first.at) first = {at, &form};
+  }
+  return first;
+}
+
+std::size_t Redaction::pending(std::string_view text) const {
+  std::size_t most = 0;
+  for (const Form& form : forms_) {
+    for (std::size_t size = std::min(form.size - 1, text.size()); size > most; --size) {
+      if (text.ends_with(bytes(form).substr(0, size))) most = size;
+    }
+  }
+  return most;
+}
+
+std::string Redaction::clean(std::string_view text) const {
+  std::string out;
+  std::size_t at = 0;
+  for (Match match = find(text, 0); match.form != nullptr; match = find(text, at)) {
+    out += text.substr(at, match.at - at);
+    out += match.form->replacement;
+    at = match.at + match.form->size;
+  }
+  out += text.substr(at);
+  return out;
+}
+
+void Redaction::clean(std::vector<Field>& fields) const {
+  for (Field& field : fields) {
+    std::string cleaned = clean(field.value);
+    base::wipe(field.value);
+    field.value = std::move(cleaned);
+  }
+}
+
+std::string BodyRedactor::push(std::string_view piece) {
+  std::string text = std::move(held_);
+  held_.clear();
+  text += piece;
+  // Past `open` another form may have begun, perhaps a longer one than has matched there: wait for
+  // it.
+  const std::size_t open = text.size() - redaction_->pending(text);
+  std::string out;
+  std::size_t at = 0;
+  for (auto match = redaction_->find(text, 0); match.form != nullptr && match.at < open;
+       match = redaction_->find(text, at)) {
+    out += std::string_view(text).substr(at, match.at - at);
+    out += match.form->replacement;
+    at = match.at + match.form->size;
+  }
+  const std::size_t held = std::max(at, open);
+  out += std::string_view(text).substr(at, held - at);
+  held_ = text.substr(held);
+  base::wipe(text);
+  return out;
+}
+
+std::string BodyRedactor::finish() {
+  std::string rest = redaction_->clean(held_);
+  base::wipe(held_);
+  return rest;
+}
+
+}  // namespace http
