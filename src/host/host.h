@@ -46,7 +46,5 @@ struct Hierarchy {
 [[nodiscard]] std::pair<unsigned, unsigned> kernel_version(std::string_view release);
 // The nameserver lines of resolv.conf that are addresses, zones kept.
 [[nodiscard]] std::vector<std::string> nameservers(std::string_view resolv_conf);
-// Whether a name of /etc is one that tools need and that holds no secret.
-[[nodiscard]] bool harmless_in_etc(std::string_view name);
 
 }  // namespace host

@@ -85,8 +85,6 @@ struct HeldLimits {
 // Why no path of the host may be brought in from there, "" when it may: kernel file systems, the
 // state folder, folders that hold the host's secrets or sockets whole.
 [[nodiscard]] std::string refused_source(std::string_view path, std::string_view state_dir);
-// Whether a name below /etc may come in from the host.
-[[nodiscard]] bool is_curated_etc(std::string_view path);
 
 // --- advice.cc ---------------------------------------------------------------------------------
 

@@ -65,6 +65,7 @@ struct HostFacts {
   // "link:usr/bin".
   std::map<std::string, std::string> base;
   // Files of /etc that are synthesised from the host's (ld.so.cache, localtime, alternatives, …).
+  // Only what is_curated_etc() lets in.
   std::map<std::string, std::string> etc_binds;  // path inside → path on the host
 };
 
@@ -75,6 +76,9 @@ struct HostFacts {
 // like its source; the parent of every target is "/", a MakeFolder before it, or a folder of the
 // working disk. Only a bind whose target lies on the working disk, and the folders above it, come
 // after MountDisk.
+
+// Whether a path of /etc may come in from the host: what tools need and what holds no account, key or network.
+[[nodiscard]] bool is_curated_etc(std::string_view path);
 
 // Every protection by name. A test takes single ones out of a Plan (positive controls); verify()
 // refuses a Plan in which one is missing that its policy asks for.

@@ -1,0 +1,240 @@
+// What could be reached if everything inside were hostile.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "plan/parts.h"
+
+namespace plan {
+namespace {
+
+using policy::kUnlimited;
+using policy::Policy;
+
+std::string ports_text(const std::vector<std::uint16_t>& ports) {
+  return ports.size() == 1 ? fmt::format("{}", ports[0])
+                           : fmt::format("{{{}}}", fmt::join(ports, ","));
+}
+
+std::string target_text(const policy::Egress& rule) {
+  if (!rule.tcp.empty()) return rule.tcp;
+  const std::string& place = rule.host.empty() ? rule.cidr : rule.host;
+  return fmt::format("{}:{}", place, ports_text(rule.ports));
+}
+
+std::vector<const policy::Credential*> credentials_at(const Policy& policy,
+                                                      const policy::Egress& rule) {
+  std::vector<const policy::Credential*> found;
+  for (const auto& credential : policy.credentials) {
+    if (bound_to(credential, rule)) found.push_back(&credential);
+  }
+  return found;
+}
+
+// Whether the gateway reads the requests of this rule.
+bool is_inspected(const Policy& policy, const policy::Egress& rule) {
+  const bool plain = rule.ports == std::vector<std::uint16_t>{80};
+  return !rule.host.empty() && (rule.inspects || plain || !credentials_at(policy, rule).empty());
+}
+
+bool only_reads(const policy::Egress& rule) {
+  static constexpr std::array<std::string_view, 3> kReads = {"GET", "HEAD", "OPTIONS"};
+  return !rule.methods.empty() && std::ranges::all_of(rule.methods, [](const auto& method) {
+    return std::ranges::find(kReads, method) != kReads.end();
+  });
+}
+
+std::string requests_text(const policy::Egress& rule) {
+  std::string text = rule.methods.empty() ? "any method" : base::join(rule.methods, ", ");
+  text += rule.paths.empty() ? " on any path" : " on " + base::join(rule.paths, ", ");
+  return text;
+}
+
+std::string reach_line(const Policy& policy, const policy::Egress& rule) {
+  std::string line = target_text(rule);
+  if (!rule.preset.empty()) return "the index of " + rule.preset;
+  if (rule.host == policy::kHostName) line += " (this host's own loopback)";
+  line += is_inspected(policy, rule)
+              ? fmt::format(": {}, each request looked at", requests_text(rule))
+              : ": any bytes, in a tunnel that is not looked into";
+  std::vector<std::string> bounds;
+  if (rule.max_body != kUnlimited) bounds.push_back(policy::size_text(rule.max_body) + " a body");
+  if (rule.max_requests != kUnlimited)
+    bounds.push_back(fmt::format("{} requests", rule.max_requests));
+  if (rule.max_up != kUnlimited) bounds.push_back(policy::size_text(rule.max_up) + " up");
+  if (rule.max_down != kUnlimited) bounds.push_back(policy::size_text(rule.max_down) + " down");
+  if (!bounds.empty()) line += fmt::format(", at most {}", fmt::join(bounds, ", "));
+  if (!rule.addresses.empty()) {
+    line += fmt::format("; its names may lead to {}", fmt::join(rule.addresses, ", "));
+  }
+  return fmt::format("{} (rule {})", line, rule.name);
+}
+
+std::vector<std::string> reach_of(const Policy& policy) {
+  std::vector<std::string> reach;
+  for (const auto& rule : policy.egress) reach.push_back(reach_line(policy, rule));
+  if (reach.empty()) reach.emplace_back("nothing: no rule allows any destination");
+  for (const auto& deny : policy.deny) {
+    reach.push_back(fmt::format("never {}{}{}", deny.host.empty() ? deny.cidr : deny.host,
+                                deny.ports.empty() ? "" : ":" + ports_text(deny.ports),
+                                deny.paths.empty() ? "" : " on " + base::join(deny.paths, ", ")));
+  }
+  if (policy.egress.empty()) return reach;
+  reach.emplace_back("names that no rule allows do not resolve, and no query for them leaves");
+  reach.emplace_back(
+      "private, link-local and metadata addresses stay closed unless a rule opens them");
+  return reach;
+}
+
+std::string credential_line(const policy::Credential& credential) {
+  const std::string ports = credential.ports.empty() ? "" : ":" + ports_text(credential.ports);
+  const std::string methods =
+      credential.methods.empty() ? "any method" : base::join(credential.methods, ", ");
+  const std::string paths =
+      credential.paths.empty() ? "any path" : base::join(credential.paths, ", ");
+  const std::string uses = credential.uses == kUnlimited ? "as often as it likes"
+                                                         : fmt::format("{} times", credential.uses);
+  const std::string lifetime = credential.lifetime_ms
+                                   ? "for " + policy::duration_text(*credential.lifetime_ms)
+                                   : "while the run lasts";
+  const std::string held = credential.env.empty() ? "" : "; inside there is only a placeholder";
+  return fmt::format("{}: {} at {}{} on {}, {}, {}{}", credential.name, methods,
+                     fmt::join(credential.hosts, ", "), ports, paths, uses, lifetime, held);
+}
+
+std::vector<std::string> credentials_of(const Policy& policy) {
+  std::vector<std::string> lines;
+  for (const auto& credential : policy.credentials) lines.push_back(credential_line(credential));
+  if (lines.empty()) lines.emplace_back("none");
+  return lines;
+}
+
+std::vector<std::string> reads_of(const Plan& plan) {
+  std::vector<std::string> base;
+  std::vector<std::string> asked;
+  bool etc = false;
+  const auto& named = plan.policy.filesystem.read_only;
+  for (const Step& step : plan.steps) {
+    const auto* bind = std::get_if<BindReadOnly>(&step);
+    if (bind == nullptr) continue;
+    if (std::ranges::find(named, bind->target) != named.end()) {
+      asked.push_back(bind->target);
+    } else if (is_within(bind->target, "/etc")) {
+      etc = true;
+    } else {
+      base.push_back(bind->target);
+    }
+  }
+  std::vector<std::string> lines = {
+      fmt::format("{} of this host, as far as every user of it may", fmt::join(base, ", ")),
+      etc ? "an /etc of its own with the host's tool settings, no account or key"
+          : "an /etc of its own"};
+  for (const auto& path : asked)
+    lines.push_back(fmt::format("{} of this host (filesystem.read_only)", path));
+  lines.emplace_back(
+      "nothing below /home, /root, /var, /run, /srv or /opt of this host but what is named here");
+  return lines;
+}
+
+std::vector<std::string> writes_of(const Plan& plan) {
+  return {fmt::format("{}: one disk of {} that is gone after the run",
+                      fmt::join(disk_targets(), ", "), policy::size_text(plan.policy.limits.disk)),
+          "/dev/shm, which counts as memory", "nothing of this host"};
+}
+
+std::vector<std::string> use_of(const Plan& plan) {
+  const policy::Limits& limits = plan.policy.limits;
+  const std::string cpus =
+      limits.cpus_milli == kUnlimited ? "all processors"
+      : limits.cpus_milli % 1000 == 0
+          ? fmt::format("{} processors", limits.cpus_milli / 1000)
+          : fmt::format("{}.{:03} processors", limits.cpus_milli / 1000, limits.cpus_milli % 1000);
+  std::vector<std::string> use = {
+      cpus,
+      fmt::format("memory {}, swap {}", policy::size_text(limits.memory),
+                  policy::size_text(limits.swap)),
+      limits.processes == kUnlimited ? "any number of processes"
+                                     : fmt::format("{} processes and threads", limits.processes),
+      fmt::format("disk {}, {} files", policy::size_text(limits.disk), limits.inodes),
+      fmt::format("{} open files a process", limits.files),
+      fmt::format("output {}", policy::size_text(limits.output))};
+  for (const auto& limit : plan.unheld)
+    use.push_back(fmt::format("NOT HELD on this host: {}", limit));
+  return use;
+}
+
+// --- The widest way out --------------------------------------------------------------------------
+
+// How much could leave through a rule: bytes that nobody reads before requests that are looked at,
+// many names before one; whoever may act with a credential before all of that.
+int width(const Policy& policy, const policy::Egress& rule) {
+  int width = 10;
+  if (!is_inspected(policy, rule)) {
+    width = 60;
+  } else if (!only_reads(rule)) {
+    width = 30;
+  }
+  if (!rule.cidr.empty()) width += 25;
+  if (rule.host.starts_with("**.")) width += 20;
+  if (rule.host.starts_with("*.")) width += 15;
+  if (!rule.paths.empty() || rule.max_body != kUnlimited || rule.max_requests != kUnlimited)
+    width -= 2;
+  if (!credentials_at(policy, rule).empty()) width += 100;
+  return width;
+}
+
+std::string way_text(const Policy& policy, const policy::Egress& rule) {
+  const std::string at = fmt::format("{} (rule {})", target_text(rule), rule.name);
+  if (!is_inspected(policy, rule)) {
+    return fmt::format("{}: any bytes, unread, to whoever answers there", at);
+  }
+  const std::string what = only_reads(rule) ? "what fits into the addresses and headers of requests"
+                                            : "what fits into the requests";
+  std::vector<std::string> names;
+  for (const auto* credential : credentials_at(policy, rule)) names.push_back(credential->name);
+  const std::string with =
+      names.empty() ? ""
+                    : fmt::format(", and it acts there with credential {}", fmt::join(names, ", "));
+  return fmt::format("{}: {} that {} allow{}", at, what, requests_text(rule), with);
+}
+
+std::string widest_of(const Policy& policy) {
+  const auto widest = std::ranges::max_element(
+      policy.egress, {}, [&](const policy::Egress& rule) { return width(policy, rule); });
+  if (widest == policy.egress.end())
+    return "none over the network; the kernel and the output of the command remain";
+  return way_text(policy, *widest);
+}
+
+std::string advice_of(const Plan& plan) {
+  if (plan.below_advice.empty())
+    return fmt::format("proportionate: {} is enough for this code", policy::to_string(plan.tier));
+  const std::string accepted = not_accepted(plan).empty() ? " (accepted in isolation.accept)" : "";
+  return fmt::format("below the advice{}: {}", accepted, fmt::join(plan.below_advice, "; "));
+}
+
+}  // namespace
+
+BlastRadius blast_radius(const Plan& plan) {
+  const Policy& policy = plan.policy;
+  BlastRadius radius;
+  radius.reach = reach_of(policy);
+  radius.credentials = credentials_of(policy);
+  radius.reads = reads_of(plan);
+  radius.writes = writes_of(plan);
+  radius.kernel =
+      "this host's own, shared with all that runs on it; a seccomp list and Landlock narrow what "
+      "of it can be asked";
+  radius.use = use_of(plan);
+  radius.lifetime = policy.limits.wall_ms == kUnlimited
+                        ? "as long as the command runs; every process dies with the run"
+                        : fmt::format("at most {}; every process dies with the run",
+                                      policy::duration_text(policy.limits.wall_ms));
+  radius.widest = widest_of(policy);
+  radius.advice = advice_of(plan);
+  return radius;
+}
+
+}  // namespace plan

@@ -1,0 +1,83 @@
+// Steps, ports and limits in words.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <type_traits>
+
+#include "plan/parts.h"
+
+namespace plan {
+namespace {
+
+// The names are those of the functions that carry the steps out.
+struct Line {
+  std::string operator()(const EnterCgroup&) const { return "enter_cgroup"; }
+  std::string operator()(const CloneNamespaces& step) const {
+    return fmt::format("clone_namespaces {}", fmt::join(step.kinds, " "));
+  }
+  std::string operator()(const MapUsers& step) const {
+    return fmt::format("map_users 0-{} to a leased range of host ids that nothing else has",
+                       step.count - 1);
+  }
+  std::string operator()(const SetHostname& step) const { return "set_hostname " + step.name; }
+  std::string operator()(const Capture& step) const {
+    if (step.steered.empty()) return "capture names to the gateway, refuse everything else";
+    std::vector<std::string> parts;
+    for (const Steered& steered : step.steered) {
+      parts.push_back(fmt::format("{} port {}", steered.cidr, fmt::join(steered.ports, ",")));
+    }
+    return fmt::format("capture names and {} to the gateway, refuse everything else",
+                       fmt::join(parts, ", "));
+  }
+  std::string operator()(const MountRoot& step) const {
+    return fmt::format("mount_root tmpfs of {}", policy::size_text(step.size));
+  }
+  std::string operator()(const MakeFolder& step) const { return "make_folder " + step.target; }
+  std::string operator()(const MakeLink& step) const {
+    return fmt::format("make_link {} -> {}", step.target, step.text);
+  }
+  std::string operator()(const BindReadOnly& step) const {
+    if (step.source == step.target) return "bind_read_only " + step.target;
+    return fmt::format("bind_read_only {} from {}", step.target, step.source);
+  }
+  std::string operator()(const WriteFile& step) const {
+    return fmt::format("write_file {} ({} bytes)", step.target, step.content.size());
+  }
+  std::string operator()(const TrustBundle& step) const {
+    return fmt::format("trust_bundle {}", fmt::join(step.targets, " "));
+  }
+  std::string operator()(const MountDisk& step) const {
+    return fmt::format("mount_disk {} and {} inodes at {}", policy::size_text(step.size),
+                       step.inodes, fmt::join(step.targets, " "));
+  }
+  std::string operator()(const MountDev& step) const {
+    return fmt::format("mount_dev null zero full random urandom tty, shm of {}",
+                       policy::size_text(step.shm_size));
+  }
+  std::string operator()(const MountProc& step) const {
+    return fmt::format("mount_proc own, {} masked, read-only {}", step.masks.size(),
+                       fmt::join(step.read_only, " "));
+  }
+  std::string operator()(const PivotRoot&) const { return "pivot_root"; }
+  std::string operator()(const Landlock& step) const {
+    return fmt::format("landlock read {}, write {}", fmt::join(step.read, " "),
+                       fmt::join(step.write, " "));
+  }
+  std::string operator()(const DropCapabilities&) const { return "drop_capabilities all"; }
+  std::string operator()(const NoNewPrivs&) const { return "no_new_privs"; }
+  std::string operator()(const Rlimits& step) const {
+    return fmt::format("rlimits {} open files, no core", step.files);
+  }
+  std::string operator()(const Seccomp& step) const {
+    return fmt::format("seccomp profile {}", policy::to_string(step.profile));
+  }
+};
+
+}  // namespace
+
+// The text of a policy may come from anywhere, so that it is made safe for a terminal.
+std::string describe(const Step& step) {
+  return base::printable(std::visit(Line{}, step));
+}
+
+}  // namespace plan
