@@ -26,9 +26,13 @@ if(init_sources AND EXISTS ${CMAKE_SOURCE_DIR}/src/main/init_main.cc)
   file(GLOB init_needs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/os/*.cc ${CMAKE_SOURCE_DIR}/src/confine/*.cc
        ${CMAKE_SOURCE_DIR}/src/base/*.cc)
   list(FILTER init_needs EXCLUDE REGEX "_test\\.cc$")
-  add_executable(cerco-init ${CMAKE_SOURCE_DIR}/src/main/init_main.cc ${init_sources} ${init_needs})
+  add_library(init_needs STATIC ${init_needs})
+  target_compile_options(init_needs PRIVATE -ffunction-sections -fdata-sections -fno-sanitize=all)
+  target_link_libraries(init_needs PRIVATE cerco_flags_static cerco_sodium)
+  add_executable(cerco-init ${CMAKE_SOURCE_DIR}/src/main/init_main.cc ${init_sources})
   target_compile_options(cerco-init PRIVATE -ffunction-sections -fdata-sections -fno-sanitize=all)
-  target_link_libraries(cerco-init PRIVATE cerco_flags_static cerco_sodium)
+  target_link_libraries(cerco-init PRIVATE cerco_flags_static init_needs)
+  target_link_options(cerco-init PRIVATE -Wl,--strip-all)  # each start copies the file into a memfd
 endif()
 
 # What ./quickstart builds: all that a person needs, and no test.

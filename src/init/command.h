@@ -1,0 +1,43 @@
+// Inside init only: from a frame to a running command.
+#pragma once
+
+#include <sys/types.h>
+
+#include <expected>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/base.h"
+#include "base/frame.h"
+
+namespace init {
+
+// Why a command did not start: the step, and an errno.
+struct NotStarted {
+  std::string step;
+  int error = 0;
+};
+
+// A forked child on its way to execve.
+struct Begun {
+  pid_t pid = 0;
+  base::Fd report;  // end of file: execve went well; else see read_report
+};
+
+// Forks a child that becomes the command: leader of a session of its own, `stdio` as 0, 1 and 2,
+// nothing else open, no capability, no new privileges, its filter last.
+[[nodiscard]] std::expected<Begun, NotStarted> begin(const frame::Exec& exec,
+                                                     std::span<const base::Fd> stdio);
+
+// What the child said before it ended; nullopt when execve went well, or it was killed on the way.
+// Blocks until there is something to read.
+[[nodiscard]] std::optional<NotStarted> read_report(int report);
+
+// The files to try for `name`, in order: itself where it has a slash, else below each folder of
+// PATH in `env`.
+[[nodiscard]] std::vector<std::string> candidates(const std::string& name,
+                                                  std::span<const std::string> env);
+
+}  // namespace init

@@ -1,0 +1,180 @@
+// The loop of pid 1: frames of the control channel, ends of children, reports of starting commands.
+#include "init/init.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "base/frame.h"
+#include "confine/confine.h"
+#include "init/command.h"
+#include "init/session.h"
+#include "os/socket.h"
+
+namespace init {
+namespace {
+
+constexpr int kFailed = 125;
+
+struct Command {
+  std::uint64_t id = 0;
+  pid_t pid = 0;
+  base::Fd report;  // open until it is known whether execve went well
+  bool failed = false;
+};
+
+class Init {
+ public:
+  Init(int control, int signals) : control_(control), signals_(signals) {}
+
+  // One wait for something to do and the doing of it; false at the end of the control channel.
+  bool turn() {
+    std::vector<pollfd> waiting = {{control_, POLLIN, 0}, {signals_, POLLIN, 0}};
+    for (const Command& command : commands_) {
+      if (command.report.open()) waiting.push_back({command.report.get(), POLLIN, 0});
+    }
+    if (::poll(waiting.data(), waiting.size(), -1) < 0) return errno == EINTR;
+    for (std::size_t i = 2; i < waiting.size(); ++i) {
+      if (waiting[i].revents != 0) hear_report(waiting[i].fd);
+    }
+    if (waiting[1].revents != 0) reap();
+    return alive_ && (waiting[0].revents == 0 || hear_control());
+  }
+  void say(const frame::FromInit& word) {
+    if (!os::send_message(control_, base::encode(word), {})) alive_ = false;
+  }
+
+ private:
+  bool hear_control() {
+    auto message = os::receive_message(control_, frame::kMaxFrame + 1024, 4);
+    if (!message || message->end) return false;
+    auto order = base::decode<frame::ToInit>(message->bytes, "control frame");
+    // Only the supervisor can have sent it: a mistake of ours ends the sandbox.
+    if (!order) return false;
+    std::visit([&](const auto& held) { obey(held, message->fds); }, *order);
+    return alive_;
+  }
+
+  void obey(const frame::Exec& exec, std::span<const base::Fd> stdio) {
+    auto begun = begin(exec, stdio);
+    if (!begun) {
+      say(frame::NotStarted{exec.id, begun.error().step,
+                            static_cast<std::uint32_t>(begun.error().error)});
+      return;
+    }
+    commands_.push_back({exec.id, begun->pid, std::move(begun->report)});
+  }
+
+  // To the command's whole group: it leads its session, so that its group has its number for as
+  // long as it has not been reaped, and nothing else does.
+  void obey(const frame::Signal& signal, std::span<const base::Fd>) {
+    if (signal.number == 0 || signal.number >= NSIG) return;
+    const auto found = std::ranges::find(commands_, signal.id, &Command::id);
+    if (found == commands_.end()) return;
+    const int number = static_cast<int>(signal.number);
+    // Before its setsid there is no such group yet.
+    if (::kill(-found->pid, number) != 0) (void)::kill(found->pid, number);
+  }
+
+  void obey(const frame::ServeFiles& serve, std::span<const base::Fd> sockets) {
+    if (sockets.size() == 1) begin_session(serve, sockets.front().get());
+  }
+
+  void obey(const frame::KillAll&, std::span<const base::Fd>) {
+    kill_all_ = true;
+    reap();
+  }
+
+  // Its own processes and those that lost their parent. Two ends of one kind of signal may come as
+  // one.
+  void reap() {
+    signalfd_siginfo ignored[8];
+    while (::read(signals_, ignored, sizeof ignored) > 0) {
+    }
+    // The kernel leaves pid 1 out of -1, and lets no process fork between the first and the last
+    // kill.
+    if (kill_all_) (void)::kill(-1, SIGKILL);
+    while (true) {
+      int status = 0;
+      rusage used = {};
+      const pid_t pid = ::wait4(-1, &status, WNOHANG | __WALL, &used);
+      if (pid > 0) {
+        ended(pid, status, used);
+      } else if (pid == 0 || errno != EINTR) {
+        if (pid < 0 && errno == ECHILD && std::exchange(kill_all_, false)) say(frame::AllDead{});
+        return;
+      }
+    }
+  }
+
+  void ended(pid_t pid, int status, const rusage& used) {
+    const auto found = std::ranges::find(commands_, pid, &Command::pid);
+    if (found == commands_.end()) return;
+    if (found->report.open()) settle(*found);
+    if (!found->failed) {
+      const auto milliseconds = [](const timeval& time) {
+        return static_cast<std::uint64_t>(time.tv_sec) * 1000 +
+               static_cast<std::uint64_t>(time.tv_usec) / 1000;
+      };
+      const bool signalled = WIFSIGNALED(status);
+      say(frame::Ended{
+          found->id, signalled,
+          static_cast<std::uint32_t>(signalled ? WTERMSIG(status) : WEXITSTATUS(status)),
+          milliseconds(used.ru_utime) + milliseconds(used.ru_stime)});
+    }
+    commands_.erase(found);
+  }
+
+  void hear_report(int report) {
+    const auto found = std::ranges::find_if(
+        commands_, [&](const Command& command) { return command.report.get() == report; });
+    if (found != commands_.end()) settle(*found);
+  }
+
+  void settle(Command& command) {
+    const auto failure = read_report(command.report.get());
+    command.report.reset();
+    command.failed = failure.has_value();
+    if (failure) {
+      say(frame::NotStarted{command.id, failure->step, static_cast<std::uint32_t>(failure->error)});
+    } else {
+      say(frame::Started{command.id});
+    }
+  }
+
+  int control_;
+  int signals_;
+  std::vector<Command> commands_;
+  bool kill_all_ = false;
+  bool alive_ = true;
+};
+
+}  // namespace
+
+int run(int control) {
+  // What the caller was started to ignore would stay ignored in every command.
+  for (int number = 1; number < NSIG; ++number) (void)::signal(number, SIG_DFL);
+  sigset_t all;
+  ::sigfillset(&all);
+  if (::sigprocmask(SIG_SETMASK, &all, nullptr) != 0) return kFailed;
+  sigset_t children;
+  ::sigemptyset(&children);
+  ::sigaddset(&children, SIGCHLD);
+  const base::Fd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.open() || ::fcntl(control, F_SETFD, FD_CLOEXEC) != 0) return kFailed;
+  Init init(control, signals.get());
+  init.say(frame::Ready{});
+  while (init.turn()) {
+  }
+  return 0;
+}
+
+}  // namespace init

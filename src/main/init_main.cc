@@ -1,0 +1,23 @@
+// cerco-init, pid 1 of every sandbox.
+//
+// SECURITY. It stands inside with the workload, so nothing of the host is in its memory, its
+// environment or its descriptors but the control channel, 3. It trusts that channel alone, and
+// parses nothing that comes from inside (file sessions are served by children with the workload's
+// rights). It holds CAP_SETUID, CAP_SETGID and CAP_KILL of the sandbox's user namespace, and a uid
+// that the workload does not have. Files, mounts, the network and other processes' memory are out
+// of its reach: its starter has put it under Landlock. It makes itself unreadable below, on the
+// first line of main; the kernel keeps signals from inside away from pid 1. Its end is the end of
+// every process inside.
+#include <unistd.h>
+
+#include "confine/confine.h"
+#include "init/init.h"
+
+int main() {
+  constexpr int kControl = 3;
+  constexpr int kFailed = 125;
+  if (!confine::not_dumpable() || !confine::close_from(kControl + 1)) return kFailed;
+  // KillAll means every process that it can see.
+  if (::getpid() != 1) return kFailed;
+  return init::run(kControl);
+}
