@@ -165,7 +165,7 @@ HelloResult read_hello(std::string_view bytes) {
   if (bytes.empty()) return more;
   if (static_cast<unsigned char>(bytes[0]) != kHandshake) return {HelloKind::not_tls, {}, {}};
   std::string message;
-  for (std::string_view rest = bytes; !rest.empty();) {
+  for (std::string_view rest = bytes.substr(0, kMaxHello); !rest.empty();) {
     if (static_cast<unsigned char>(rest[0]) != kHandshake) return malformed("record");
     if (rest.size() > 1 && rest[1] != 3) return malformed("version");
     if (rest.size() < 5) break;
