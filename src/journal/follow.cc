@@ -1,0 +1,40 @@
+// Following by inotify: the folder tells that something changed, the files are read from where they
+// were.
+#include "journal/follow.h"
+
+#include <array>
+#include <vector>
+
+#include "os/os.h"
+
+namespace journal {
+
+Follower::Follower(std::string journal_dir, std::string run)
+    : folder_(std::move(journal_dir)), run_(std::move(run)) {}
+
+base::Status Follower::watch() {
+  watch_ = TRY(os::watch_folder(folder_));
+  return {};
+}
+
+base::Status Follower::take(const std::function<void(std::string_view)>& line) {
+  for (const std::string& name : TRY(os::list_folder(folder_))) {
+    const auto parsed = parse_file_name(name);
+    if (!parsed || (!run_.empty() && parsed->run != run_) || files_.contains(name)) continue;
+    files_.emplace(name, Lines(TRY(os::open(folder_ + "/" + name, O_RDONLY, 0)), name));
+  }
+  for (auto& [name, lines] : files_) {
+    while (TRY(lines.next()) == Lines::Kind::line) line(lines.line());
+  }
+  return {};
+}
+
+base::Status Follower::wait(int milliseconds) {
+  std::array<pollfd, 1> descriptors = {pollfd{watch_.get(), POLLIN, 0}};
+  if (TRY(os::wait_for(descriptors, milliseconds))) {
+    TRY(os::read_some(watch_.get(), 65536, folder_));  // what changed is found by reading
+  }
+  return {};
+}
+
+}  // namespace journal

@@ -1,0 +1,195 @@
+// The journal process: one loop over the supervisor's channel and the producers' sockets.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <list>
+
+#include "confine/confine.h"
+#include "journal/recorder.h"
+
+namespace journal {
+namespace {
+
+constexpr int kAtOnce = 128;  // messages of one socket before the others have their turn
+constexpr std::size_t kRunDigits = 12;
+
+class SystemClock : public Clock {
+ public:
+  [[nodiscard]] os::Instant wall() const override { return os::wall_time(); }
+  [[nodiscard]] os::Instant steady() const override { return os::steady_time(); }
+};
+
+struct Connected {
+  Producer producer;
+  base::Fd socket;
+  bool over = false;
+};
+
+base::Status clean(const Open& open) {
+  for (char c : open.run) {
+    if (!((c >= 'a' && c <= 'z') || (c >= '2' && c <= '7')))
+      return base::bad_input("open", "malformed run id", {});
+  }
+  if (open.run.size() != kRunDigits) return base::bad_input("open", "malformed run id", {});
+  return {};
+}
+
+class Service {
+ public:
+  explicit Service(ipc::Channel control) : control_(std::move(control)) {}
+
+  base::Status run() {
+    TRY_IN("open", open());
+    while (!finished_ && !abandoned_) TRY(turn());
+    return finish();
+  }
+
+ private:
+  // The only paths of this process's life are walked here, before it confines itself.
+  base::Status open() {
+    auto message = TRY(control_.receive());
+    if (!message) return base::fail(base::Kind::peer, "supervisor", "ended before Open", {});
+    const auto first = TRY(base::decode<ToJournal>(message->bytes, "message of the supervisor"));
+    const Open* open = std::get_if<Open>(&first);
+    if (open == nullptr || message->fds.size() != 4) {
+      return base::fail(base::Kind::peer, "supervisor", "its first message is not Open", {});
+    }
+    TRY(clean(*open));
+    const int keys = message->fds[2].get();
+    SigningKey key = TRY_IN("keys", SigningKey::load_or_make(keys));
+    Files files;
+    files.run = std::move(message->fds[0]);
+    files.host = std::move(message->fds[1]);
+    files.last = TRY(HostChain::open_last(keys));
+    files.memory = TRY(TaskMemory::open_file(message->fds[3].get(), open->task));
+    message.reset();  // the folders are closed
+    TRY(os::outlive_parent());
+    TRY(confine::shut_in(confine::Own::journal, os::effective_uid() == 0 ? confine::kJournalId : 0,
+                         {}));
+    recorder_ = TRY(Recorder::start(*open, std::move(key), std::move(files), clock_));
+    return answer(Opened{});
+  }
+
+  base::Status answer(const FromJournal& message) {
+    const base::Status sent = ipc::send_value(control_, message, {});
+    // A supervisor that is gone is seen as the end of its channel, after what it sent.
+    if (!sent && sent.error().number != EPIPE) return sent;
+    return {};
+  }
+
+  // Waits, takes what has come, writes it down, and only then tells of it.
+  base::Status turn() {
+    std::vector<pollfd> descriptors = {{control_.fd(), POLLIN, 0}};
+    bool dropped = false;
+    for (const Connected& connected : producers_) {
+      descriptors.push_back({connected.socket.get(), POLLIN, 0});
+      dropped = dropped || connected.producer.has_dropped();
+    }
+    TRY(os::wait_for(descriptors, dropped ? 1000 : -1));
+    auto ready = descriptors.begin() + 1;
+    for (Connected& connected : producers_) {
+      if ((ready++)->revents != 0) TRY(take_some(connected, kAtOnce));
+      TRY(recorder_->report_dropped(connected.producer, Recorder::When::due));
+    }
+    if (descriptors[0].revents != 0) TRY(take_control());
+    return settle();
+  }
+
+  base::Status settle() {
+    TRY(recorder_->flush());
+    for (const Alarm& alarm : recorder_->take_alarms()) TRY(answer(alarm));
+    if (const std::uint64_t number = recorder_->take_file_wish(); number != 0)
+      TRY(answer(NextFile{number}));
+    std::erase_if(producers_, [](const Connected& connected) { return connected.over; });
+    return {};
+  }
+
+  base::Status take_some(Connected& connected, int most) {
+    for (int i = 0; i < most || most < 0; ++i) {
+      const os::Got got = TRY(producer_reader_.next(connected.socket.get()));
+      if (got == os::Got::nothing) return {};
+      if (got == os::Got::end) {
+        connected.over = true;
+        return recorder_->report_dropped(connected.producer, Recorder::When::now);
+      }
+      if (producer_reader_.cut()) {
+        TRY(recorder_->take_malformed(connected.producer, "too long"));
+        continue;
+      }
+      const auto draft = base::decode<Draft>(producer_reader_.bytes(), "event");
+      TRY(draft ? recorder_->take(connected.producer, *draft)
+                : recorder_->take_malformed(connected.producer, "no frame of an event"));
+    }
+    return {};
+  }
+
+  base::Status take_control() {
+    for (int i = 0; i < kAtOnce && !finished_ && !abandoned_; ++i) {
+      const os::Got got = TRY(control_reader_.next(control_.fd()));
+      if (got == os::Got::nothing) return {};
+      if (got == os::Got::end) {
+        abandoned_ = true;
+        return {};
+      }
+      auto message =
+          TRY(base::decode<ToJournal>(control_reader_.bytes(), "message of the supervisor"));
+      TRY(std::visit([this](const auto& held) { return this->act(held); }, message));
+    }
+    return {};
+  }
+
+  base::Status act(const Open&) {
+    return base::fail(base::Kind::peer, "supervisor", "a second Open", {});
+  }
+  base::Status act(const Draft& draft) { return recorder_->take(supervisor_, draft); }
+  base::Status act(const Finish&) {
+    finished_ = true;
+    return {};
+  }
+  base::Status act(const AddProducer& add) {
+    if (control_reader_.fds().size() != 1) {
+      return base::fail(base::Kind::peer, "supervisor", "a producer without its socket", {});
+    }
+    producers_.push_back({Producer(add.who), std::move(control_reader_.fds()[0]), false});
+    return {};
+  }
+  base::Status act(const File&) {
+    if (control_reader_.fds().size() != 1) {
+      return base::fail(base::Kind::peer, "supervisor", "a file without its descriptor", {});
+    }
+    return recorder_->go_on_in(std::move(control_reader_.fds()[0]));
+  }
+
+  base::Status finish() {
+    for (Connected& connected : producers_) {
+      TRY(take_some(connected, -1));
+      TRY(recorder_->report_dropped(connected.producer, Recorder::When::now));
+    }
+    TRY(recorder_->report_dropped(supervisor_, Recorder::When::now));
+    const Summary summary = TRY(recorder_->finish(finished_ ? "end" : "abandoned"));
+    TRY(settle());
+    TRY(answer(summary));
+    return recorder_->sync();
+  }
+
+  SystemClock clock_;
+  ipc::Channel control_;
+  os::PacketReader control_reader_{ipc::kMaxMessage, 1};
+  os::PacketReader producer_reader_{kMaxMembers + 1024, 0};
+  std::unique_ptr<Recorder> recorder_;
+  Producer supervisor_{"supervisor"};
+  std::list<Connected> producers_;
+  bool finished_ = false;
+  bool abandoned_ = false;
+};
+
+}  // namespace
+
+int serve(ipc::Channel control) {
+  const base::Status status = Service(std::move(control)).run();
+  if (status) return 0;
+  fmt::print(stderr, "cerco-journal: {}\n", status.error().line());
+  return 125;
+}
+
+}  // namespace journal
