@@ -1,0 +1,41 @@
+// The whole way from text to a policy: read, override, understand, check.
+#include "policy/reader.h"
+
+namespace policy {
+namespace {
+
+// What is hidden wherever a host folder comes in.
+const std::vector<std::string> kHidden = {"**/.env",    "**/.env.*",     "**/.npmrc",
+                                          "**/.netrc",  "**/.pypirc",    "**/.git-credentials",
+                                          "**/id_rsa*", "**/id_ed25519*"};
+
+bool is_json(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{';
+}
+
+}  // namespace
+
+Policy defaults(const HostSize& host) {
+  Policy policy;
+  policy.filesystem.hide = kHidden;
+  if (host.cpus_milli != 0)
+    policy.limits.cpus_milli = std::min(policy.limits.cpus_milli, host.cpus_milli);
+  if (host.memory != 0) policy.limits.memory = std::min(policy.limits.memory, host.memory / 2);
+  return policy;
+}
+
+base::Result<Effective> parse(std::string_view text, std::string_view file,
+                              std::span<const Override> overrides, const HostSize& host) {
+  Node root = TRY(is_json(text) ? read_json(text, file) : read_toml(text, file));
+  TRY(apply_overrides(root, overrides));
+  Reading reading;
+  reading.file = file;
+  Policy policy = defaults(host);
+  TRY(read_policy({reading, root, ""}, policy));
+  TRY(check_rules(reading, policy));
+  TRY(check_bindings(reading, policy));
+  return Effective{std::move(policy), std::move(reading.origins), std::move(reading.warnings)};
+}
+
+}  // namespace policy

@@ -1,0 +1,135 @@
+// Reading tables of the tree by a list of known keys, with places and origins.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/policy.h"
+#include "policy/tree.h"
+#include "policy/values.h"
+
+namespace policy {
+
+// What one reading gathers beside the policy. `origins` says of every key path where its value is
+// from.
+struct Reading {
+  std::string file;
+  std::map<std::string, std::string> origins;
+  std::vector<std::string> warnings;
+};
+
+// One value of the tree and its key path.
+struct At {
+  Reading& reading;
+  const Node& node;
+  std::string path;
+
+  [[nodiscard]] std::string where() const { return place_text(reading.file, node.place); }
+  // `WHERE: PATH: WHAT; EXPECTED`
+  [[nodiscard]] std::unexpected<base::Error> bad(std::string_view what, std::string expected) const;
+  // The same for a value of the wrong kind: says what was found.
+  [[nodiscard]] std::unexpected<base::Error> wrong(std::string expected) const;
+  // `WHERE: PATH = VALUE: not carried out yet`
+  [[nodiscard]] std::unexpected<base::Error> not_yet(std::string_view value) const;
+  [[nodiscard]] At item(std::size_t index) const;
+};
+
+struct Field {
+  std::string_view key;
+  std::function<base::Status(const At&)> read;
+};
+
+// Reads every member of a table by its field. An unknown key is an error with the closest one; the
+// origin of each field that is not there becomes "default".
+[[nodiscard]] base::Status read_table(const At& at, const std::vector<Field>& fields);
+
+// --- Leaves: each gives the reader of one field, which writes to `out` --------------------------
+
+// Says of a text what is wrong with it and what would be right; empty when it is right.
+struct Fault {
+  std::string what;
+  std::string expected;
+  [[nodiscard]] bool none() const { return what.empty(); }
+};
+using Check = std::function<Fault(std::string_view)>;
+// Turns the text into what is kept; the Error needs no place.
+using Canon = std::function<base::Result<std::string>(std::string_view)>;
+
+enum class Unlimited { allowed, refused };
+enum class Zero { allowed, refused };
+
+[[nodiscard]] base::Result<std::string> want_string(const At& at, std::string_view expected);
+[[nodiscard]] std::function<base::Status(const At&)> boolean_into(bool& out);
+[[nodiscard]] std::function<base::Status(const At&)> string_into(std::string& out, Check check);
+// A list of texts, each passed through `canon`; a text that stands twice is refused.
+[[nodiscard]] std::function<base::Status(const At&)> list_into(std::vector<std::string>& out,
+                                                               std::string example, Canon canon);
+// A table of texts; `check` sees each key.
+[[nodiscard]] std::function<base::Status(const At&)> map_into(
+    std::map<std::string, std::string>& out, std::string example, Check check_key);
+[[nodiscard]] std::function<base::Status(const At&)> ports_into(std::vector<std::uint16_t>& out);
+[[nodiscard]] std::function<base::Status(const At&)> size_into(std::uint64_t& out,
+                                                               Unlimited unlimited, Zero zero);
+[[nodiscard]] std::function<base::Status(const At&)> duration_into(std::uint64_t& out,
+                                                                   Unlimited unlimited);
+// A whole number from 1 to `most`.
+[[nodiscard]] std::function<base::Status(const At&)> count_into(std::uint64_t& out,
+                                                                std::uint64_t most,
+                                                                Unlimited unlimited);
+
+// "found X" for messages, short and printable.
+[[nodiscard]] std::string found(const Node& node);
+// `one of a, b, c` of a set of names.
+[[nodiscard]] std::string one_of(const std::vector<std::string_view>& names);
+[[nodiscard]] base::Status read_name(const At& at, const std::vector<std::string_view>& names,
+                                     const std::vector<bool>& built, std::size_t& index);
+
+// A word of a closed set.
+template <class E, std::size_t N>
+std::function<base::Status(const At&)> name_into(E& out, const std::array<Name<E>, N>& names) {
+  return [&out, &names](const At& at) -> base::Status {
+    std::vector<std::string_view> texts;
+    std::vector<bool> built;
+    for (const auto& name : names) {
+      texts.push_back(name.text);
+      built.push_back(name.built == Built::yes);
+    }
+    std::size_t index = 0;
+    TRY(read_name(at, texts, built, index));
+    out = names[index].value;
+    return {};
+  };
+}
+
+// --- Sections (sections.cc) and rules (rules.cc) ------------------------------------------------
+
+[[nodiscard]] base::Status read_policy(const At& root, Policy& policy);
+[[nodiscard]] base::Status read_egress(const At& at, Policy& policy);
+[[nodiscard]] base::Status read_deny(const At& at, Policy& policy);
+[[nodiscard]] base::Status read_credentials(const At& at, Policy& policy);
+
+// Faults of single words.
+[[nodiscard]] Fault check_label(std::string_view text);     // names of rules, credentials, tasks
+[[nodiscard]] Fault check_variable(std::string_view text);  // names of environment variables
+[[nodiscard]] base::Result<std::string> canonical_header(std::string_view text);
+[[nodiscard]] base::Result<std::string> canonical_method(std::string_view text);
+// A name with perhaps "*." or "**." before it; IP literals are refused.
+[[nodiscard]] base::Result<std::string> canonical_host_pattern(std::string_view text);
+[[nodiscard]] base::Result<std::string> absolute_path(std::string_view text);
+
+// Applies the overrides to the tree, in order (overrides.cc).
+[[nodiscard]] base::Status apply_overrides(Node& root, std::span<const Override> overrides);
+
+// What the whole policy must keep to (checks.cc, bindings.cc).
+[[nodiscard]] base::Status check_rules(Reading& reading, const Policy& policy);
+[[nodiscard]] base::Status check_bindings(Reading& reading, const Policy& policy);
+// A wildcard over a public suffix: an error, or a warning in the private part of the list
+// (suffix.cc).
+[[nodiscard]] base::Status check_suffix(Reading& reading, const std::string& pattern,
+                                        const std::string& path);
+
+}  // namespace policy

@@ -1,0 +1,317 @@
+// The sections of a policy up to [audit], key by key in the order of the file.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "policy/reader.h"
+
+namespace policy {
+namespace {
+
+constexpr std::uint64_t kMostProcesses = 4'194'304;  // PID_MAX_LIMIT of Linux
+constexpr std::uint64_t kMostFiles = 1'048'576;      // fs.nr_open's default
+constexpr std::uint64_t kMostInodes = 4'294'967'295;
+
+base::Status read_version(const At& at) {
+  if (at.node.kind != Node::Kind::integer || at.node.integer != 1) return at.wrong("expected 1");
+  return {};
+}
+
+base::Status read_tier(const At& at, std::optional<Tier>& tier) {
+  std::vector<std::string_view> names = {"auto"};
+  for (const auto& name : kTiers) names.push_back(name.text);
+  std::size_t index = 0;
+  TRY(read_name(at, names, std::vector<bool>(names.size(), true), index));
+  tier.reset();
+  if (index > 0) tier = kTiers[index - 1].value;
+  return {};
+}
+
+// A risk's name: a word, as the plan says it.
+base::Result<std::string> risk(std::string_view text) {
+  const bool good = !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+  if (!good)
+    return base::bad_input("", "no name of a risk", "expected a word such as \"shared-kernel\"");
+  return std::string(text);
+}
+
+base::Status read_isolation(const At& at, Isolation& out) {
+  return read_table(at, {{"tier", [&](const At& a) { return read_tier(a, out.tier); }},
+                         {"accept", list_into(out.accept, "[\"shared-kernel\"]", risk)},
+                         {"allow_emulation", boolean_into(out.allow_emulation)},
+                         {"seccomp", name_into(out.seccomp, kProfiles)}});
+}
+
+base::Status read_base(const At& at, Base& out) {
+  const std::string expected = "expected host, dir:PATH or image:NAME";
+  const std::string text = TRY(want_string(at, "host, dir:PATH or image:NAME"));
+  if (text == "host") {
+    out = {};
+    return {};
+  }
+  const auto colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  const std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if ((kind != "dir" && kind != "image") || rest.empty()) return at.wrong(expected);
+  if (kind == "dir" && !rest.starts_with('/'))
+    return at.wrong("expected an absolute path after dir:");
+  return at.not_yet("\"" + base::printable(text) + "\"");
+}
+
+base::Status read_workdir(const At& at, Workdir& out) {
+  bool from_given = false;
+  TRY(read_table(
+      at, {{"mode", name_into(out.mode, kWorkdirs)}, {"from", [&](const At& a) -> base::Status {
+                                                        out.from = TRY(want_string(a, "a folder"));
+                                                        from_given = true;
+                                                        return {};
+                                                      }}}));
+  if (from_given && out.mode == WorkdirMode::empty) {
+    return at.bad("from without a mode that uses it",
+                  "expected mode = \"overlay\" or \"copy\" beside from");
+  }
+  return {};
+}
+
+base::Status read_reserve(const At& at, bool& out) {
+  TRY(boolean_into(out)(at));
+  if (out) return at.not_yet("true");
+  return {};
+}
+
+base::Result<std::string> glob(std::string_view text) {
+  if (text.empty() || text.contains('\0') || text.size() > 256) {
+    return base::bad_input("", "no pattern of file names",
+                           "expected a pattern such as \"**/.env\"");
+  }
+  return std::string(text);
+}
+
+base::Status read_filesystem(const At& at, Filesystem& out) {
+  return read_table(at, {{"base", [&](const At& a) { return read_base(a, out.base); }},
+                         {"root", name_into(out.root, kRoots)},
+                         {"read_only", list_into(out.read_only, "[\"/srv/data\"]", absolute_path)},
+                         {"workdir", [&](const At& a) { return read_workdir(a, out.workdir); }},
+                         {"reserve", [&](const At& a) { return read_reserve(a, out.reserve); }},
+                         {"hide", list_into(out.hide, "[\"**/.env\"]", glob)}});
+}
+
+base::Result<std::string> variable(std::string_view text) {
+  if (const Fault fault = check_variable(text); !fault.none()) {
+    return base::bad_input("", fault.what, fault.expected);
+  }
+  return std::string(text);
+}
+
+// Values are never shown in a message: one of them may be a secret.
+base::Status check_environment(const At& at, const Environment& out) {
+  const auto where = [&](const std::string& path) { return at.reading.origins[path]; };
+  for (const auto& [name, value] : out.set) {
+    const std::string path = "environment.set." + name;
+    if (value.contains('\0')) {
+      return base::bad_input(where(path), path + ": a NUL byte", "expected text without it");
+    }
+    if (std::ranges::find(out.pass, name) != out.pass.end()) {
+      return base::bad_input(where(path), path + ": stands in environment.pass as well",
+                             "expected the variable in one of the two");
+    }
+    if (std::ranges::find(out.plain, name) != out.plain.end()) continue;
+    if (const std::string why = credential_like(name, value); !why.empty()) {
+      return base::bad_input(
+          where(path), fmt::format("{}: looks like a credential: {}", path, why),
+          fmt::format("expected a [[credential]] with env = {{ {} = \"secret\" }}, or "
+                      "\"{}\" in environment.plain",
+                      name, name));
+    }
+  }
+  return {};
+}
+
+base::Status read_environment(const At& at, Environment& out) {
+  TRY(read_table(at, {{"set", map_into(out.set, "{ K = \"V\" }", check_variable)},
+                      {"pass", list_into(out.pass, "[\"LC_ALL\"]", variable)},
+                      {"plain", list_into(out.plain, "[\"EXAMPLE_KEY\"]", variable)}}));
+  return check_environment(at, out);
+}
+
+base::Status read_cpus(const At& at, std::uint64_t& milli) {
+  const std::string expected = "expected a number of processors from 0.01 to 1024 such as 2 or 0.5";
+  double cpus = 0;
+  if (at.node.kind == Node::Kind::integer) {
+    cpus = static_cast<double>(at.node.integer);
+  } else if (at.node.kind == Node::Kind::real) {
+    cpus = at.node.real;
+  } else {
+    return at.wrong(expected);
+  }
+  if (!(cpus >= 0.01 && cpus <= 1024)) {
+    return at.bad(at.node.kind == Node::Kind::real ? fmt::format("found {}", cpus) : found(at.node),
+                  expected);
+  }
+  milli = static_cast<std::uint64_t>(std::llround(cpus * 1000));
+  return {};
+}
+
+// A limit that this version only knows as unlimited.
+base::Status only_unlimited(const At& at, const std::function<base::Status(const At&)>& read,
+                            const std::uint64_t& value) {
+  TRY(read(at));
+  if (value != kUnlimited)
+    return at.not_yet(found(at.node).substr(std::string_view("found ").size()));
+  return {};
+}
+
+base::Result<std::string> releasable(std::string_view text) {
+  static constexpr std::array<std::string_view, 7> kLimits = {"memory", "cpus",   "io", "processes",
+                                                              "disk",   "inodes", "cpu"};
+  if (std::ranges::find(kLimits, text) != kLimits.end()) return std::string(text);
+  const std::string near = base::closest(text, kLimits);
+  return base::bad_input(
+      "", "no limit that may go unheld" + (near.empty() ? "" : " (did you mean " + near + ")"),
+      one_of({kLimits.begin(), kLimits.end()}));
+}
+
+base::Status read_limits(const At& at, Limits& out) {
+  using enum Unlimited;
+  return read_table(at,
+                    {{"cpus", [&](const At& a) { return read_cpus(a, out.cpus_milli); }},
+                     {"memory", size_into(out.memory, refused, Zero::refused)},
+                     {"swap", size_into(out.swap, refused, Zero::allowed)},
+                     {"processes", count_into(out.processes, kMostProcesses, refused)},
+                     {"disk", size_into(out.disk, refused, Zero::refused)},
+                     {"inodes", count_into(out.inodes, kMostInodes, refused)},
+                     {"files", count_into(out.files, kMostFiles, refused)},
+                     {"output", size_into(out.output, allowed, Zero::refused)},
+                     {"wall", duration_into(out.wall_ms, allowed)},
+                     {"idle", duration_into(out.idle_ms, allowed)},
+                     {"cpu",
+                      [&](const At& a) {
+                        return only_unlimited(a, duration_into(out.cpu_ms, allowed), out.cpu_ms);
+                      }},
+                     {"io",
+                      [&](const At& a) {
+                        return only_unlimited(a, size_into(out.io, allowed, Zero::refused), out.io);
+                      }},
+                     {"not_required", list_into(out.not_required, "[\"memory\"]", releasable)}});
+}
+
+base::Result<std::string> resolver(std::string_view text) {
+  if (const auto alone = parse_address(text)) return to_string(*alone);
+  const auto colon = text.rfind(':');
+  const auto port =
+      colon == std::string_view::npos ? std::nullopt : base::parse_number(text.substr(colon + 1));
+  std::string_view host = text.substr(0, colon);
+  const bool bracketed = host.starts_with('[') && host.ends_with(']');
+  if (bracketed) host = host.substr(1, host.size() - 2);
+  const auto address = parse_address(host);
+  if (!address || address->v6 != bracketed || !port || *port < 1 || *port > 65535) {
+    return base::bad_input("", "no address of a resolver",
+                           "expected an address such as \"192.0.2.53\" or \"192.0.2.53:5353\"");
+  }
+  return fmt::format("{}{}{}:{}", bracketed ? "[" : "", to_string(*address), bracketed ? "]" : "",
+                     *port);
+}
+
+base::Result<std::string> any_text(std::string_view text) {
+  if (text.empty() || text.contains('\0'))
+    return base::bad_input("", "an empty text", "expected a text");
+  return std::string(text);
+}
+
+base::Status read_upstream_proxy(const At& at, UpstreamProxy& out) {
+  const Check anything = [](std::string_view) { return Fault{}; };
+  TRY(read_table(at, {{"url", string_into(out.url, anything)},
+                      {"no_proxy", list_into(out.no_proxy, "[\"example.com\"]", any_text)},
+                      {"auth", map_into(out.auth, "{ }", anything)}}));
+  if (!out.url.empty() || !out.no_proxy.empty() || !out.auth.empty()) return at.not_yet("");
+  return {};
+}
+
+base::Status read_network(const At& at, Network& out) {
+  return read_table(at, {{"default", name_into(out.fallback, kNetworkDefaults)},
+                         {"mode", name_into(out.mode, kNetworkModes)},
+                         {"resolvers", list_into(out.resolvers, "[\"192.0.2.53\"]", resolver)},
+                         {"ca", list_into(out.ca, "[\"/etc/ssl/company.pem\"]", any_text)},
+                         {"upstream_proxy", [&](const At& a) {
+                            return read_upstream_proxy(a, out.upstream_proxy);
+                          }}});
+}
+
+base::Status read_alerts(const At& at, Alerts& out) {
+  return read_table(at, {{"blocked_range", name_into(out.blocked_range, kActions)},
+                         {"new_destination", name_into(out.new_destination, kActions)},
+                         {"request_spike", name_into(out.request_spike, kActions)},
+                         {"placeholder_misuse", name_into(out.placeholder_misuse, kActions)},
+                         {"placeholder_in_body", name_into(out.placeholder_in_body, kActions)}});
+}
+
+base::Status read_audit(const At& at, Audit& out) {
+  return read_table(
+      at, {{"exec", name_into(out.exec, kNeeds)}, {"journal", name_into(out.journal, kNeeds)}});
+}
+
+}  // namespace
+
+Fault check_label(std::string_view text) {
+  const auto first = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const bool good = !text.empty() && text.size() <= 64 && first(text[0]) &&
+                    std::ranges::all_of(
+                        text, [&](char c) { return first(c) || c == '_' || c == '.' || c == '-'; });
+  if (good) return {};
+  return {fmt::format("found \"{}\"", base::printable(text.substr(0, 80))),
+          "expected a name of at most 64 letters, digits, _, . and -"};
+}
+
+Fault check_variable(std::string_view text) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  const bool good =
+      !text.empty() && text.size() <= 256 && letter(text[0]) &&
+      std::ranges::all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+  if (good) return {};
+  return {"no name of a variable", "expected letters, digits and _ such as LC_ALL"};
+}
+
+base::Result<std::string> absolute_path(std::string_view text) {
+  if (!text.starts_with('/') || text.contains('\0')) {
+    return base::bad_input("", "no absolute path", "expected a path that starts with /");
+  }
+  return std::string(text);
+}
+
+base::Status read_policy(const At& root, Policy& policy) {
+  const Node nothing;
+  // Sections that are not there are read as empty, so that the origin of each default is known.
+  const auto section = [&](std::string_view key,
+                           const std::function<base::Status(const At&)>& read) {
+    return root.node.find(key) != nullptr ? base::Status{}
+                                          : read({root.reading, nothing, std::string(key)});
+  };
+  const std::vector<Field> sections = {
+      {"isolation", [&](const At& at) { return read_isolation(at, policy.isolation); }},
+      {"filesystem", [&](const At& at) { return read_filesystem(at, policy.filesystem); }},
+      {"environment", [&](const At& at) { return read_environment(at, policy.environment); }},
+      {"limits", [&](const At& at) { return read_limits(at, policy.limits); }},
+      {"network", [&](const At& at) { return read_network(at, policy.network); }},
+      {"alerts", [&](const At& at) { return read_alerts(at, policy.alerts); }},
+      {"audit", [&](const At& at) { return read_audit(at, policy.audit); }}};
+  std::vector<Field> fields = {{"version", read_version},
+                               {"task", string_into(policy.task, check_label)},
+                               {"code", name_into(policy.code, kCodes)}};
+  fields.insert(fields.end(), sections.begin(), sections.end());
+  fields.push_back({"egress", [&](const At& at) { return read_egress(at, policy); }});
+  fields.push_back({"deny", [&](const At& at) { return read_deny(at, policy); }});
+  fields.push_back({"credential", [&](const At& at) { return read_credentials(at, policy); }});
+  TRY(read_table(root, fields));
+  for (const Field& field : sections) TRY(section(field.key, field.read));
+  return {};
+}
+
+}  // namespace policy
