@@ -1,0 +1,195 @@
+// The working disk of a sandbox.
+#include "priv/disk.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "os/os.h"
+#include "priv/loop.h"
+#include "priv/mount.h"
+
+namespace priv {
+
+namespace {
+
+constexpr std::uint64_t kBlock = 4096;
+constexpr std::uint64_t kSmallest = 1 << 20;
+constexpr std::size_t kPiece = 256 * 1024;
+constexpr std::uint64_t kFullBelow = 64 * 1024;  // bytes; a write of less than this may still fit
+// Changes with the options of mkfs below, so that an older pattern is not taken.
+constexpr const char* kFormat = "1";
+
+DiskSize rounded(DiskSize size) {
+  size.bytes = std::max(size.bytes / kBlock * kBlock, kSmallest);
+  // An inode takes 256 bytes: more than one a block would leave no room for data.
+  size.inodes = std::clamp<std::uint64_t>(size.inodes, 64, size.bytes / kBlock);
+  return size;
+}
+
+std::string folder_of(const std::string& state_dir) {
+  return state_dir + "/patterns";
+}
+
+std::string pattern_path(const std::string& state_dir, DiskSize size) {
+  return fmt::format("{}/{}-{}-{}.ext4", folder_of(state_dir), size.bytes, size.inodes, kFormat);
+}
+
+// A file without a name. Where the file system has no O_TMPFILE, one whose name goes at once.
+base::Result<base::Fd> nameless(const std::string& folder) {
+  auto file = os::open(folder, O_RDWR | O_TMPFILE, 0600);
+  if (file || (file.error().number != EOPNOTSUPP && file.error().number != EISDIR)) return file;
+  const std::string path = folder + "/" + base::random_base32(16) + ".new";
+  file = os::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (file) ::unlink(path.c_str());
+  return file;
+}
+
+// No journal and no barriers: the disk ends with the run, so nothing on it must outlive a crash.
+// The inode tables count as zeroed, as those of a sparse file are.
+base::Status format(int image, DiskSize size) {
+  const std::string target = "/proc/self/fd/9";
+  const std::vector<std::string> argv = {
+      "/sbin/mkfs.ext4",
+      "-q",
+      "-F",
+      "-b",
+      "4096",
+      "-m",
+      "0",
+      "-N",
+      std::to_string(size.inodes),
+      "-O",
+      "^has_journal,^resize_inode,^metadata_csum,uninit_bg,extent,flex_bg,sparse_super2",
+      "-E",
+      "lazy_itable_init=0,assume_storage_prezeroed=1,root_owner=0:0,nodiscard",
+      target};
+  const std::array<std::string, 2> env = {"MKE2FS_CONFIG=/dev/null", "LANG=C"};
+  const std::array<std::pair<int, int>, 1> fds = {std::pair{image, 9}};
+  os::Child mkfs = TRY(os::spawn(argv, env, fds));
+  const int status = TRY(mkfs.wait());
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return base::fail(base::Kind::system, "mkfs.ext4", fmt::format("ended with {:#x}", status),
+                      "a disk that can be formatted");
+  }
+  return {};
+}
+
+base::Result<base::Fd> open_pattern(const std::string& path, std::uint64_t bytes) {
+  base::Fd pattern = TRY(os::open(path, O_RDONLY | O_NOFOLLOW, 0));
+  const struct stat status = TRY(os::fstat(pattern.get(), path));
+  if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != bytes) {
+    return base::bad_input(path, "not a pattern of this size", "no such file");
+  }
+  return pattern;
+}
+
+bool all_zero(std::string_view bytes) {
+  return bytes.empty() ||
+         (bytes[0] == '\0' && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+// Writes the blocks that hold something; neighbours go in one call.
+base::Status copy_piece(int to, std::string_view bytes, off_t offset) {
+  while (!bytes.empty()) {
+    std::size_t zeros = 0;
+    while (zeros < bytes.size() && all_zero(bytes.substr(zeros, kBlock))) zeros += kBlock;
+    zeros = std::min(zeros, bytes.size());
+    bytes.remove_prefix(zeros);
+    offset += static_cast<off_t>(zeros);
+    std::size_t length = 0;
+    while (length < bytes.size() && !all_zero(bytes.substr(length, kBlock))) length += kBlock;
+    length = std::min(length, bytes.size());
+    if (length == 0) continue;
+    if (::pwrite(to, bytes.data(), length, offset) != static_cast<ssize_t>(length)) {
+      return base::system_error("write disk image");
+    }
+    bytes.remove_prefix(length);
+    offset += static_cast<off_t>(length);
+  }
+  return {};
+}
+
+base::Status copy_pattern(int from, int to, std::uint64_t bytes) {
+  std::string piece(kPiece, '\0');
+  for (off_t at = ::lseek(from, 0, SEEK_DATA); at >= 0; at = ::lseek(from, at, SEEK_DATA)) {
+    const off_t end = ::lseek(from, at, SEEK_HOLE);
+    while (at < end) {
+      const auto want = std::min<std::size_t>(piece.size(), static_cast<std::size_t>(end - at));
+      const ssize_t got = ::pread(from, piece.data(), want, at);
+      if (got <= 0) return base::system_error("read disk pattern", got < 0 ? errno : EIO);
+      TRY(copy_piece(to, std::string_view(piece).substr(0, static_cast<std::size_t>(got)), at));
+      at += got;
+    }
+  }
+  if (errno != ENXIO) return base::system_error("read disk pattern");
+  if (::ftruncate(to, static_cast<off_t>(bytes)) != 0) return base::system_error("size disk image");
+  return {};
+}
+
+}  // namespace
+
+base::Status make_pattern(Badge, const std::string& state_dir, DiskSize wanted) {
+  const DiskSize size = rounded(wanted);
+  const std::string path = pattern_path(state_dir, size);
+  if (open_pattern(path, size.bytes)) return {};
+  TRY(os::make_folders(folder_of(state_dir), 0700));
+  const base::Fd image = TRY(nameless(folder_of(state_dir)));
+  if (::ftruncate(image.get(), static_cast<off_t>(size.bytes)) != 0) {
+    return base::system_error("size disk pattern");
+  }
+  TRY(format(image.get(), size));
+  // Sparse again, whatever mkfs wrote as zeros, and with its name only when it is whole.
+  const std::string fresh = path + "." + base::random_base32(8);
+  const base::Fd copy = TRY(os::open(fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  base::Status done = copy_pattern(image.get(), copy.get(), size.bytes);
+  if (done && ::rename(fresh.c_str(), path.c_str()) != 0)
+    done = base::system_error("rename " + fresh);
+  if (!done) ::unlink(fresh.c_str());
+  return done;
+}
+
+base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir, DiskSize wanted) {
+  const DiskSize size = rounded(wanted);
+  TRY(make_pattern(badge, state_dir, wanted));
+  const base::Fd pattern = TRY(open_pattern(pattern_path(state_dir, size), size.bytes));
+  const base::Fd image = TRY(nameless(folder_of(state_dir)));
+  TRY(copy_pattern(pattern.get(), image.get(), size.bytes));
+  const base::Fd device = TRY(attach_loop(image.get()));
+  const std::string source = fmt::format("/proc/self/fd/{}", device.get());
+  return new_mount(badge, "ext4",
+                   {{"source", source.c_str()},
+                    {"nobarrier", nullptr},
+                    {"noinit_itable", nullptr},
+                    {"errors", "remount-ro"}},
+                   kNoSuid | kNoDev);
+}
+
+base::Status make_disk_folder(Badge, int disk, const std::string& name, std::uint32_t mode,
+                              std::uint32_t owner) {
+  if (::mkdirat(disk, name.c_str(), 0700) != 0 || ::fchmodat(disk, name.c_str(), mode, 0) != 0 ||
+      ::fchownat(disk, name.c_str(), owner, owner, AT_SYMLINK_NOFOLLOW) != 0) {
+    return base::system_error("mkdir " + name);
+  }
+  return {};
+}
+
+base::Result<DiskUse> disk_use(int disk) {
+  struct statfs status = {};
+  if (::fstatfs(disk, &status) != 0) return base::system_error("statfs of the working disk");
+  const auto block = static_cast<std::uint64_t>(status.f_bsize);
+  DiskUse use;
+  use.used = (status.f_blocks - status.f_bfree) * block;
+  use.full = status.f_bavail * block < kFullBelow || status.f_ffree == 0;
+  return use;
+}
+
+}  // namespace priv

@@ -1,0 +1,39 @@
+// The working disk of a sandbox: a sparse ext4 image behind a loop device, mounted nowhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/base.h"
+#include "priv/badge.h"
+
+namespace priv {
+
+struct DiskSize {
+  std::uint64_t bytes = 0;
+  std::uint64_t inodes = 0;
+};
+
+// Makes sure that a formatted pattern of that size lies in STATE/patterns: an image that mkfs.ext4
+// wrote, and that nobody ever mounts or writes. Its name carries the size, the inodes and the
+// format. Safe: writes below `state_dir` only.
+[[nodiscard]] base::Status make_pattern(Badge badge, const std::string& state_dir, DiskSize size);
+
+// A fresh disk: what the pattern holds is copied into a new sparse file that has no name, so that
+// nothing is left of it whatever happens; a loop device and a mount (nosuid, nodev) hold it. When
+// the last mount goes, the device and the file go with it. Safe: the kernel's ext4 only ever reads
+// what our mkfs wrote, never an image from elsewhere.
+[[nodiscard]] base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir,
+                                               DiskSize size);
+
+// A folder at the top of the disk for one place inside, owned by `owner`.
+[[nodiscard]] base::Status make_disk_folder(Badge badge, int disk, const std::string& name,
+                                            std::uint32_t mode, std::uint32_t owner);
+
+struct DiskUse {
+  std::uint64_t used = 0;  // bytes
+  bool full = false;       // no block or no inode is left for the workload
+};
+[[nodiscard]] base::Result<DiskUse> disk_use(int disk);
+
+}  // namespace priv

@@ -1,0 +1,42 @@
+// The packet rules of a sandbox's network namespace, as one batch of nf_tables messages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/base.h"
+#include "priv/badge.h"
+#include "priv/network.h"
+
+namespace priv {
+
+// TCP to `ports` of addresses below `prefix`/`bits` is taken to the gateway.
+struct SteeredRange {
+  bool v6 = false;
+  std::array<std::uint8_t, 16> prefix{};  // IPv4 in the first four bytes
+  unsigned bits = 0;
+  std::vector<std::uint16_t> ports;
+};
+
+inline constexpr std::uint16_t kRefusalGroup = 1;   // netfilter log group of what was refused
+inline constexpr std::uint32_t kLoggedBytes = 128;  // of each packet, from its network header
+
+// The rules that hold from the start: loopback and the namespace's own addresses are left alone;
+// DNS and steered TCP go to the gateway's sockets; all else is refused at once, counted exactly and
+// logged at most 100 times a second. There is no connection tracking. Pure.
+[[nodiscard]] std::string capture_rules(const NamespaceNetwork& network,
+                                        const std::vector<SteeredRange>& steered);
+// A batch that replaces these rules: only traffic within loopback and between own addresses is
+// left.
+[[nodiscard]] std::string cut_rules(const NamespaceNetwork& network);
+
+struct RefusalCounters {
+  std::uint64_t refused = 0;  // connection attempts and datagrams
+  std::uint64_t logged = 0;   // of these, handed to the log
+};
+// From a netlink socket that was opened in the namespace. Safe: only reads.
+[[nodiscard]] base::Result<RefusalCounters> read_refusals(Badge badge, int socket);
+
+}  // namespace priv

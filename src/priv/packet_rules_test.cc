@@ -1,0 +1,144 @@
+// The packet rules: what nft says of them, and what becomes of packets.
+#include "priv/packet_rules.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string_view>
+
+#include "os/os.h"
+#include "priv/priv.h"
+
+namespace sandbox {
+class Rights {  // the tests' own: priv_tests does not link module sandbox
+ public:
+  static priv::Badge badge() { return {}; }
+};
+}  // namespace sandbox
+
+namespace {
+
+priv::NamespaceNetwork network() {
+  priv::NamespaceNetwork made;
+  ::inet_pton(AF_INET6, "fd63:6572:636f::2", made.own6.data());
+  ::inet_pton(AF_INET6, "fd63:6572:636f::1", made.gateway6.data());
+  return made;
+}
+
+priv::SteeredRange range(const char* prefix, unsigned bits, std::vector<std::uint16_t> ports) {
+  priv::SteeredRange made;
+  made.v6 = std::string_view(prefix).contains(':');
+  ::inet_pton(made.v6 ? AF_INET6 : AF_INET, prefix, made.prefix.data());
+  made.bits = bits;
+  made.ports = std::move(ports);
+  return made;
+}
+
+// Runs `body` in a child with network and mount namespaces of its own; its text is the answer, an
+// Error's line where it failed.
+std::string inside(const std::function<base::Result<std::string>(const priv::Inside&)>& body) {
+  auto pipe = os::pipe();
+  if (!pipe) return pipe.error().line();
+  auto cloned = priv::clone_process(sandbox::Rights::badge(), CLONE_NEWNET | CLONE_NEWNS, 0, -1);
+  if (!cloned) return cloned.error().line();
+  if (cloned->pid == 0) {
+    const auto text = body(cloned->inside);
+    (void)os::write_all(pipe->second.get(), text ? *text : "error: " + text.error().line(), "pipe");
+    ::_exit(0);
+  }
+  pipe->second.reset();
+  const auto text = os::read_all(pipe->first.get(), 1 << 20, "pipe");
+  ::waitpid(cloned->pid, nullptr, 0);
+  return text ? *text : text.error().line();
+}
+
+base::Result<std::string> run(const std::string& command) {
+  auto pipe = TRY(os::pipe());
+  const std::array<std::string, 3> argv = {"/bin/sh", "-c", command + " 2>&1"};
+  const std::array<std::string, 1> env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  const std::array<std::pair<int, int>, 1> fds = {std::pair{pipe.second.get(), 1}};
+  auto child = TRY(os::spawn(argv, env, fds));
+  pipe.second.reset();
+  std::string text = TRY(os::read_all(pipe.first.get(), 1 << 20, "nft"));
+  TRY(child.wait());
+  return text;
+}
+
+// The network as a sandbox gets it; the socket that the rules were set with.
+base::Result<base::Fd> set_up(const priv::Inside& in,
+                              const std::vector<priv::SteeredRange>& steered) {
+  const auto badge = sandbox::Rights::badge();
+  const base::Fd routes = TRY(priv::open_netlink(badge, NETLINK_ROUTE));
+  TRY(priv::transact(badge, in, routes.get(), priv::interface_messages(network())));
+  base::Fd rules = TRY(priv::open_netlink(badge, NETLINK_NETFILTER));
+  TRY(priv::transact(badge, in, rules.get(), priv::capture_rules(network(), steered)));
+  return rules;
+}
+
+TEST(PacketRules, AreWhatNftLists) {
+  const std::string text = inside([](const priv::Inside& in) -> base::Result<std::string> {
+    TRY(set_up(in, {range("198.19.0.0", 16, {443, 80}), range("192.0.2.7", 32, {22}),
+                    range("fd63:6572:636f:1::", 64, {443})}));
+    return run("nft list ruleset");
+  });
+  EXPECT_EQ(text, R"(table inet cerco {
+	counter refused {
+		packets 0 bytes 0
+	}
+
+	counter logged {
+		packets 0 bytes 0
+	}
+
+	chain refuse {
+		tcp flags != syn / fin,syn,rst,ack reject with tcp reset
+		counter name "refused" limit rate 100/second burst 200 packets counter name "logged" log group 1 snaplen 128 queue-threshold 1
+		meta l4proto tcp reject with tcp reset
+		reject
+	}
+
+	chain six {
+		ip6 daddr ::1 accept
+		ip6 daddr fd63:6572:636f::2 accept
+		ip6 saddr != fd63:6572:636f::2 goto refuse
+		ip6 daddr fd63:6572:636f:1::/64 tcp dport 443 tproxy ip6 to [fd63:6572:636f::1]:65533 accept
+		meta nfproto ipv6 udp dport 53 tproxy ip6 to [fd63:6572:636f::1]:53 accept
+		meta nfproto ipv6 tcp dport 53 tproxy ip6 to [fd63:6572:636f::1]:53 accept
+		goto refuse
+	}
+
+	chain capture {
+		type filter hook prerouting priority mangle; policy drop;
+		meta nfproto ipv6 goto six
+		ip daddr 127.0.0.0/8 accept
+		ip daddr 198.18.0.2 accept
+		ip saddr != 198.18.0.2 goto refuse
+		ip daddr 198.19.0.0/16 tcp dport { 80, 443 } tproxy ip to 198.18.0.1:65533 accept
+		ip daddr 192.0.2.7 tcp dport 22 tproxy ip to 198.18.0.1:65533 accept
+		meta nfproto ipv4 udp dport 53 tproxy ip to 198.18.0.1:53 accept
+		meta nfproto ipv4 tcp dport 53 tproxy ip to 198.18.0.1:53 accept
+		goto refuse
+	}
+}
+)");
+}
+
+TEST(PacketRules, InterfaceHasOwnAddressesAndEveryAddressIsLocal) {
+  const std::string text = inside([](const priv::Inside& in) -> base::Result<std::string> {
+    TRY(set_up(in, {}));
+    return run(
+        "ip -o addr | awk '{print $4}'; ip route show table local | grep default;"
+        "ip -6 route show table local | grep default; ip route; ip link | grep -c mtu");
+  });
+  EXPECT_EQ(text,
+            "127.0.0.1/8\n198.18.0.2/32\nfd63:6572:636f::2/128\n::1/128\n"
+            "local default dev lo proto static scope host src 198.18.0.2 \n"
+            "local default dev lo proto static src fd63:6572:636f::2 metric 1024 pref medium\n1\n");
+}
+
+}  // namespace
