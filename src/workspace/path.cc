@@ -64,7 +64,7 @@ base::Result<Incoming> incoming(std::string_view source, std::string_view dest,
   } else if (path.ends_with('/')) {
     path += base_name;
   }
-  if (is_clean(path) && is_within_bounds(path)) return Incoming{std::string(source), path};
+  if (is_clean(path) && is_within_bounds(path)) return Incoming{std::string(source), path, false};
   return base::bad_input("--in " + shown,
                          "`" + base::printable(path) + "` is no path below the working folder",
                          "expected SRC[:DEST] with DEST in it");

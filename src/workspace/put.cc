@@ -23,7 +23,8 @@ class Putting {
 
   base::Status all(const Incoming& incoming) {
     const base::Fd fd = TRY(open_source(incoming.source));
-    const auto status = TRY(os::fstat(fd.get(), incoming.source));
+    auto status = TRY(os::fstat(fd.get(), incoming.source));
+    if (incoming.executable) status.st_mode |= S_IXUSR | S_IXGRP | S_IXOTH;
     TRY(make_parents(incoming.path));
     if (S_ISREG(status.st_mode)) {
       TRY(file(fd.get(), status, incoming.source, incoming.path));

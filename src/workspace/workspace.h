@@ -36,6 +36,7 @@ using Manifest = std::map<std::string, Known>;
 struct Incoming {
   std::string source;
   std::string path;
+  bool executable = false;  // a file is made executable inside, whatever it is here
   bool operator==(const Incoming&) const = default;
 };
 // `root` is the working folder inside. Without `dest` the source keeps its base name; one that ends

@@ -1,0 +1,162 @@
+// Finds a command's file before anything is started, so that a missing one is a clear message.
+#include "cli/executables.h"
+
+#include <algorithm>
+
+#include "os/os.h"
+
+namespace cli {
+namespace {
+
+constexpr int kNotFound = 127;
+constexpr int kNotExecutable = 126;
+constexpr int kMaxLinks = 8;
+
+bool below(std::string_view path, std::string_view folder) {
+  return path == folder ||
+         (path.starts_with(folder) && path.substr(folder.size()).starts_with('/'));
+}
+
+bool on_disk(const plan::Plan& plan, std::string_view path) {
+  return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
+    const auto* disk = std::get_if<plan::MountDisk>(&step);
+    return disk != nullptr && std::ranges::any_of(disk->targets, [&](const std::string& target) {
+             return below(path, target);
+           });
+  });
+}
+
+// Whether a file of the host appears inside at all.
+bool comes_inside(const plan::Plan& plan, std::string_view real) {
+  return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
+    const auto* bind = std::get_if<plan::BindReadOnly>(&step);
+    return bind != nullptr && below(real, bind->source);
+  });
+}
+
+// What `--ro` would have to name so that a program runs: its own prefix when it lies in a `bin`.
+std::string folder_to_bring(const std::string& file) {
+  std::string folder = file.substr(0, file.rfind('/'));
+  if (folder.ends_with("/bin")) folder.resize(folder.size() - 4);
+  return folder.empty() ? file : folder;
+}
+
+CannotStart cannot(int status, const std::string& name, std::string what, std::string expected) {
+  return {status,
+          base::bad_input("run: " + base::printable(name), std::move(what), std::move(expected))
+              .error()};
+}
+
+CannotStart outside(const std::string& name, const std::string& file) {
+  const std::string shown = base::printable(file);
+  return cannot(kNotFound, name, "is " + shown + " on this host, which is not inside",
+                "--ro " + base::printable(folder_to_bring(file)) + " brings it in, or --in " +
+                    shown + "; then call it by its path");
+}
+
+// `#!/opt/x/python` → "/opt/x/python"; "" for anything else.
+std::string interpreter_of(const std::string& file) {
+  static constexpr std::size_t kLine = 256;
+  const auto fd = os::open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+  if (!fd) return {};
+  const std::string head = os::read_some(fd->get(), kLine, file).value_or("");
+  if (!head.starts_with("#!")) return {};
+  const std::size_t start = head.find_first_not_of(" \t", 2);
+  if (start == std::string::npos) return {};
+  return head.substr(start, head.find_first_of(" \t\r\n", start) - start);
+}
+
+// A file of the host that the plan shows inside: may it be executed, and is all that it needs there
+// too?
+std::optional<CannotStart> check_file(const plan::Plan& plan, const std::string& name,
+                                      const std::string& file) {
+  if (!os::is_executable_file(file)) {
+    return cannot(kNotExecutable, name, "is not executable", {});
+  }
+  const auto real = os::real_path(file);
+  if (real && !comes_inside(plan, *real)) return outside(name, *real);
+  const std::string interpreter = interpreter_of(file);
+  if (!interpreter.starts_with('/') || on_disk(plan, interpreter)) return std::nullopt;
+  const auto on_host = host_path(plan, interpreter);
+  if (on_host && os::is_executable_file(*on_host)) return std::nullopt;
+  return cannot(kNotFound, name,
+                "its interpreter " + base::printable(interpreter) + " is not inside",
+                "--ro " + base::printable(folder_to_bring(interpreter)) + " brings it in");
+}
+
+std::optional<CannotStart> check_path(const plan::Plan& plan, const std::string& name) {
+  const std::string path = name.starts_with('/') ? name : plan.command.cwd + "/" + name;
+  if (on_disk(plan, path)) return std::nullopt;
+  const auto file = host_path(plan, path);
+  if (file && os::is_executable_file(*file)) return check_file(plan, name, *file);
+  if (const auto real = os::real_path(file.value_or(path))) {
+    if (!file) return outside(name, *real);
+    return check_file(plan, name, *file);
+  }
+  return cannot(kNotFound, name, "no such file inside", {});
+}
+
+}  // namespace
+
+std::string path_of(const World& world) {
+  const auto at = world.env.find("PATH");
+  return at == world.env.end() ? std::string() : at->second;
+}
+
+std::string find_executable(const std::string& name, std::string_view path) {
+  if (name.contains('/')) return os::is_executable_file(name) ? name : std::string();
+  if (name.empty()) return {};
+  for (const std::string_view folder : base::split(path, ':')) {
+    std::string file = (folder.empty() ? std::string(".") : std::string(folder)) + "/" + name;
+    if (os::is_executable_file(file)) return file;
+  }
+  return {};
+}
+
+std::optional<std::string> host_path(const plan::Plan& plan, std::string path) {
+  for (int hops = 0; hops < kMaxLinks; ++hops) {
+    bool moved = false;
+    for (const plan::Step& step : plan.steps) {
+      const auto* bind = std::get_if<plan::BindReadOnly>(&step);
+      if (bind != nullptr && below(path, bind->target)) {
+        return bind->source + path.substr(bind->target.size());
+      }
+      const auto* link = std::get_if<plan::MakeLink>(&step);
+      if (link == nullptr || !below(path, link->target)) continue;
+      const std::string parent = link->target.substr(0, link->target.rfind('/') + 1);
+      path = (link->text.starts_with('/') ? link->text : parent + link->text) +
+             path.substr(link->target.size());
+      moved = true;
+      break;
+    }
+    if (!moved) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<CannotStart> check_command(const World& world, const plan::Plan& plan) {
+  const std::string name = plan.command.argv.empty() ? std::string() : plan.command.argv[0];
+  if (name.contains('/')) return check_path(plan, name);
+  const auto at = plan.command.env.find("PATH");
+  const std::string path = at == plan.command.env.end() ? std::string() : at->second;
+  bool own_folders = false;
+  std::optional<CannotStart> first;
+  for (const std::string_view folder : base::split(path, ':')) {
+    const std::string inside = std::string(folder) + "/" + name;
+    // Only the working folder can hold something before the command runs.
+    own_folders = own_folders || below(folder, plan.command.cwd);
+    const auto file = host_path(plan, inside);
+    if (name.empty() || !file || !os::real_path(*file)) continue;
+    auto problem = check_file(plan, name, *file);
+    if (!problem) return std::nullopt;
+    if (!first) first = std::move(problem);
+  }
+  if (own_folders) return std::nullopt;
+  if (first) return first;
+  if (const std::string here = find_executable(name, path_of(world)); !here.empty()) {
+    return outside(name, os::real_path(here).value_or(here));
+  }
+  return cannot(kNotFound, name, "command not found", "inside, PATH is " + path);
+}
+
+}  // namespace cli

@@ -1,0 +1,151 @@
+// `cerco run`: one command in a sandbox of its own, from the flags to the exit status.
+#include <cstring>
+
+#include "cli/attached.h"
+#include "cli/executables.h"
+#include "cli/invocation.h"
+#include "cli/report_file.h"
+#include "cli/report_text.h"
+#include "cli/secrets.h"
+
+namespace cli {
+namespace {
+
+constexpr int kCercoFailed = 125;
+constexpr std::size_t kMaxRoots = 8 << 20;
+constexpr std::size_t kMaxArguments =
+    100 * 1024;  // argv and environment travel to init in one frame
+
+// How a run looks whose command was never started.
+Outcome not_started(int status, base::Error error) {
+  Outcome outcome;
+  outcome.status = status;
+  outcome.ending.kind = supervisor::EndingKind::start_failed;
+  outcome.ending.step = error.where;
+  const char* name = error.number == 0 ? nullptr : strerrorname_np(error.number);
+  outcome.ending.error = name == nullptr ? "" : name;
+  outcome.failures.push_back(std::move(error));
+  return outcome;
+}
+
+base::Status check_size(const plan::Command& command) {
+  std::size_t bytes = 0;
+  for (const std::string& argument : command.argv) bytes += argument.size() + 1;
+  for (const auto& [name, value] : command.env) bytes += name.size() + value.size() + 2;
+  if (bytes <= kMaxArguments) return {};
+  return base::bad_input("run",
+                         "arguments and environment have " + std::to_string(bytes) + " bytes",
+                         "expected at most " + std::to_string(kMaxArguments) + "; use --in");
+}
+
+base::Status check_risks(const Parsed& parsed, const plan::Plan& plan) {
+  if (!parsed.has("--strict")) return {};
+  const auto rest = plan::not_accepted(plan);
+  if (rest.empty()) return {};
+  return base::fail(base::Kind::missing, "--strict", base::join(rest, "; "),
+                    "name it in isolation.accept, or use a tier that is advised");
+}
+
+// The authorities that upstream certificates are judged by; nothing where no TLS is ended.
+base::Result<base::Fd> open_roots(const plan::HostFacts& host, const plan::Plan& plan) {
+  std::string roots;
+  if (plan.terminates || !plan.policy.credentials.empty()) {
+    std::vector<std::string> files = plan.policy.network.ca;
+    if (!host.roots_file.empty()) files.insert(files.begin(), host.roots_file);
+    for (const std::string& file : files) {
+      roots += TRY_IN("roots", os::read_file(file, kMaxRoots));
+      if (!roots.ends_with('\n')) roots += '\n';
+    }
+  }
+  return os::sealed_memfd("cerco-roots", roots);
+}
+
+base::Result<Files> open_files(const Parsed& parsed, const Invocation& invocation) {
+  Files files;
+  files.in = TRY(read_incoming(parsed));
+  if (invocation.file) files.in.push_back(*invocation.file);
+  const auto out = parsed.value("--out");
+  if (!out) return files;
+  auto made = os::make_folders(*out, 0777);  // cut by the caller's umask
+  auto folder = made ? os::open(*out, O_PATH | O_DIRECTORY, 0)
+                     : base::Result<base::Fd>(std::unexpected(made.error()));
+  if (!folder) {
+    base::Error error = std::move(folder).error();
+    error.kind = base::Kind::bad_input;
+    error.where = "--out " + base::printable(*out);
+    return std::unexpected(std::move(error));
+  }
+  files.out = std::move(*folder);
+  return files;
+}
+
+// Everything from the flags to the end of the sandbox. `plan` is set once there is one, also on
+// failure.
+base::Result<Outcome> carry_out(const World& world, const Parsed& parsed,
+                                std::optional<plan::Plan>& plan) {
+  const std::string name = parsed.value("--name").value_or("");
+  if (parsed.has("--name")) TRY(check_name(name));
+  const Invocation invocation = TRY(read_invocation(parsed));
+  const plan::HostFacts host = TRY(host_facts(world));
+  const policy::Effective effective = TRY(load_policy(world, parsed, host.size));
+  for (const std::string& warning : effective.warnings) {
+    print_error(world, "cerco: " + base::printable(warning) + "\n");
+  }
+  plan = TRY(make_plan(world, effective.policy, host, name, invocation.argv));
+  TRY(check_risks(parsed, *plan));
+  TRY(check_size(plan->command));
+  if (auto problem = check_command(world, *plan)) {
+    return not_started(problem->status, std::move(problem->error));
+  }
+  Files files = TRY(open_files(parsed, invocation));
+  if (world.terminal[2] && !parsed.has("--quiet")) {
+    for (const std::string& below : plan->below_advice) {
+      print_error(world, "cerco: below the advice: " + below + "\n");
+    }
+  }
+  // The supervisor is forked before the secrets are read, so that its memory never held them.
+  Attached attached = TRY(Attached::start(world));
+  base::Fd roots = TRY(open_roots(host, *plan));
+  std::vector<base::Fd> secrets = TRY(open_secrets(world, plan->policy));
+  return attached.run(*plan, std::move(files), std::move(roots), std::move(secrets));
+}
+
+// What cerco itself failed at makes the status its own, unless the command's says already that all
+// is not well.
+void settle_status(Outcome& outcome) {
+  if (!outcome.failures.empty() && outcome.status == 0) outcome.status = kCercoFailed;
+}
+
+void tell(const World& world, const Parsed& parsed, const Outcome& outcome) {
+  for (const base::Error& failure : outcome.failures) print_error(world, failure);
+  if (parsed.has("--quiet")) return;
+  for (const std::string& note : outcome.notes) print_error(world, "cerco: " + note + "\n");
+  print_error(world, refusal_block(outcome.summary));
+}
+
+}  // namespace
+
+base::Result<int> run(const World& world, const Parsed& parsed) {
+  const ReportFile report = TRY(ReportFile::open(parsed.value("--report")));
+  ReportFacts facts{.name = parsed.value("--name").value_or(""), .started = os::wall_time()};
+  std::optional<plan::Plan> plan;
+  auto outcome = carry_out(world, parsed, plan);
+  facts.outcome =
+      outcome ? std::move(*outcome) : not_started(kCercoFailed, std::move(outcome).error());
+  facts.ended = os::wall_time();
+  facts.plan = plan ? &*plan : nullptr;
+  settle_status(facts.outcome);
+  const std::string json = report_json(facts);
+  if (plan && facts.outcome.summary.events > 0) {
+    const auto kept = keep_report(world.state_dir, plan->run, facts.name, json);
+    if (!kept) facts.outcome.failures.push_back(kept.error());
+  }
+  if (const auto written = report.write(json); !written) {
+    facts.outcome.failures.push_back(written.error());
+  }
+  settle_status(facts.outcome);
+  tell(world, parsed, facts.outcome);
+  return facts.outcome.status;
+}
+
+}  // namespace cli

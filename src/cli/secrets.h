@@ -1,0 +1,20 @@
+// Where the secrets of the policy's credentials are read: with the caller's rights, into sealed
+// memory.
+#pragma once
+
+#include <vector>
+
+#include "base/base.h"
+#include "cli/cli.h"
+
+namespace cli {
+
+// One sealed memfd a credential, in the policy's order. `env`: the variable must be set. `file`: a
+// regular file of the caller's own or root's, which nobody else may read unless it is root's.
+// `command`: run as the caller with the caller's environment, for at most half a minute; it must
+// end with 0. At most 64 KiB each; one line end at the end is cut off; empty ones are errors. No
+// secret is in any message.
+[[nodiscard]] base::Result<std::vector<base::Fd>> open_secrets(const World& world,
+                                                               const policy::Policy& policy);
+
+}  // namespace cli
