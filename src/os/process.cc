@@ -44,6 +44,12 @@ base::Result<int> Child::wait() {
   return status;
 }
 
+base::Result<base::Fd> open_pidfd(int pid) {
+  base::Fd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd.open()) return base::system_error("pidfd_open");
+  return fd;
+}
+
 namespace {
 
 // Runs in the child of vfork-like state: no allocation. Returns only on failure, with errno set.

@@ -36,6 +36,9 @@ class Child {
   base::Fd pidfd_;
 };
 
+// A pidfd (pidfd_open(2)) of a child that was not reaped yet.
+[[nodiscard]] base::Result<base::Fd> open_pidfd(int pid);
+
 // Starts a program of ours: `argv[0]` is its path, the environment is exactly `env`, and descriptor
 // `pairs[i].second` is a copy of `pairs[i].first`; 0, 1 are /dev/null, 2 is ours; nothing else is
 // open. The child gets SIGKILL when this process ends (PR_SET_PDEATHSIG). Errors name the failing
