@@ -48,6 +48,10 @@ TEST(Keys, AreMadeOnceAndKeptPrivate) {
   const auto status = os::fstat(os::open(folder.of("journal.key"), O_RDONLY, 0)->get(), "key");
   ASSERT_TRUE(status);
   EXPECT_EQ(status->st_mode & 07777U, 0600U);
+  spill(folder.of("journal.pub"), SigningKey(kSeed).public_key().pem());
+  EXPECT_FALSE(SigningKey::load_or_make(fd->get()));  // not the other half
+  spill(folder.of("journal.key"), kPem);
+  EXPECT_TRUE(SigningKey::load_or_make(fd->get()));
   spill(folder.of("journal.key"), "garbage");
   EXPECT_FALSE(SigningKey::load_or_make(fd->get()));
 }

@@ -16,6 +16,11 @@
 namespace journal::fixture {
 
 inline constexpr std::string_view kSeed = "0123456789abcdef0123456789abcdef";
+// The private key with that seed, as `openssl genpkey` would write it.
+inline constexpr std::string_view kPem =
+    "-----BEGIN PRIVATE KEY-----\n"
+    "MC4CAQAwBQYDK2VwBCIEIDAxMjM0NTY3ODlhYmNkZWYwMTIzNDU2Nzg5YWJjZGVm\n"
+    "-----END PRIVATE KEY-----\n";
 inline const std::string kRun = "aaaaaaaaaaaa";
 inline const std::string kOther = "bbbbbbbbbbbb";
 
@@ -66,6 +71,7 @@ class State : public Folder {
   State() {
     std::filesystem::create_directories(of("keys"));
     spill(of("keys/journal.pub"), SigningKey(kSeed).public_key().pem());
+    spill(of("keys/journal.key"), kPem);
   }
   [[nodiscard]] std::string journal(const std::string& run) const {
     return of("journal/" + run + ".jsonl");

@@ -80,8 +80,8 @@ base::Result<SigningKey> make(int folder) {
   std::string seed(crypto_sign_SEEDBYTES, '\0');
   randombytes_buf(seed.data(), seed.size());
   std::string pem = to_pem("PRIVATE KEY", std::string(kPrivatePrefix) + seed);
-  const base::Status written = write_whole(folder, kPrivateName, pem, 0600);
   SigningKey key(seed);
+  const base::Status written = write_whole(folder, kPrivateName, pem, 0600);
   base::wipe(seed);
   base::wipe(pem);
   TRY(written);
@@ -146,9 +146,14 @@ base::Result<SigningKey> SigningKey::load_or_make(int keys_folder) {
   } else {
     key = TRY(make(keys_folder));
   }
+  const std::string ours = key->public_key().pem();
   const auto shown = read_in(keys_folder, kPublicName);
   if (!shown && !missing(shown.error())) return std::unexpected(shown.error());
-  if (!shown) TRY(write_whole(keys_folder, kPublicName, key->public_key().pem(), 0644));
+  if (!shown) TRY(write_whole(keys_folder, kPublicName, ours, 0644));
+  if (shown && *shown != ours) {
+    return base::fail(base::Kind::bad_input, kPublicName, "is not the public half of journal.key",
+                      "both files, or neither");
+  }
   return key;
 }
 

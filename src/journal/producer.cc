@@ -12,16 +12,33 @@ namespace {
 
 constexpr std::array kReserved = {"v", "seq", "id", "time", "run", "task", "type", "prev"};
 
-constexpr std::array<std::string_view, 5> kGateway = {
-    "dns.decision", "egress.decision", "egress.ended", "credential.used", "credential.refused"};
+// Its alerts are held to the detectors that only it can be: see kGatewayDetectors.
+constexpr std::array<std::string_view, 6> kGateway = {"dns.decision",       "egress.decision",
+                                                      "egress.ended",       "credential.used",
+                                                      "credential.refused", "alert"};
+constexpr std::array<std::string_view, 1> kGatewayDetectors = {"dns_names"};
 constexpr std::array<std::string_view, 4> kBroker = {"credential.issued", "credential.used",
                                                      "credential.refused", "credential.revoked"};
-constexpr std::array<std::string_view, 18> kSupervisor = {
-    "run.planned",        "run.started",  "run.ended",         "command.started",
-    "command.ended",      "exec",         "files.changed",     "dns.decision",
-    "egress.decision",    "egress.ended", "credential.issued", "credential.refused",
-    "credential.revoked", "limit.hit",    "syscall.refused",   "policy.changed",
-    "operator.action",    "containment"};
+constexpr std::array<std::string_view, 20> kSupervisor = {"run.planned",
+                                                          "run.started",
+                                                          "run.ended",
+                                                          "command.started",
+                                                          "command.ended",
+                                                          "exec",
+                                                          "files.changed",
+                                                          "dns.decision",
+                                                          "egress.decision",
+                                                          "egress.ended",
+                                                          "credential.issued",
+                                                          "credential.refused",
+                                                          "credential.revoked",
+                                                          "limit.hit",
+                                                          "syscall.refused",
+                                                          "policy.changed",
+                                                          "operator.action",
+                                                          "containment",
+                                                          "alert",
+                                                          "events.dropped"};
 
 template <std::size_t N>
 bool among(const std::array<std::string_view, N>& types, std::string_view type) {
@@ -45,6 +62,10 @@ base::Result<Members> admit(std::string_view who, const Draft& draft) {
   for (const char* key : kReserved) {
     if (members.has(key))
       return base::bad_input("event", "a key that the journal writes itself", {});
+  }
+  if (who == "gateway" && draft.type == "alert" &&
+      !among(kGatewayDetectors, members.text("detector"))) {
+    return base::bad_input("event", "an alert that it may not raise", {});
   }
   if (draft.of != 0 && members.has("of"))
     return base::bad_input("event", "a key appears twice", {});
@@ -79,7 +100,7 @@ std::uint64_t Producer::recall(std::uint64_t ref) const {
 
 bool Producer::droppable(std::string_view type, const Members& members) const {
   if (who_ != "gateway") return false;
-  if (type == "dns.decision") return true;
+  if (type == "dns.decision" || type == "alert") return true;
   if (type != "egress.decision") return false;
   const std::string_view verdict = members.raw("verdict");
   return verdict == R"("deny")" || verdict == R"("reject")";

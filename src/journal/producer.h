@@ -17,8 +17,7 @@
 namespace journal {
 
 // Whether a producer of this kind ("supervisor", "gateway", "broker") may write events of this
-// type. What the journal writes itself (alert, checkpoint, events.dropped, journal.pruned) no
-// producer may.
+// type. checkpoint and journal.pruned are the journal's own.
 [[nodiscard]] bool may_write(std::string_view who, std::string_view type);
 
 // The members of a draft that may stand in the chain as they are; else bad_input with the reason.

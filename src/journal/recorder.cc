@@ -82,6 +82,7 @@ base::Status Recorder::take(Producer& producer, const Draft& draft) {
     seq = TRY(add(draft.type, linked));
   }
   producer.remember(draft.ref, seq);
+  if (draft.type == "alert" && members->raw("action") != R"("note")") ++alerts_;
   for (const Finding& finding : findings) TRY(alert(finding, seq));
   return {};
 }

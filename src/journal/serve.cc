@@ -1,7 +1,4 @@
 // The journal process: one loop over the supervisor's channel and the producers' sockets.
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <list>
 
 #include "confine/confine.h"
@@ -188,7 +185,8 @@ class Service {
 int serve(ipc::Channel control) {
   const base::Status status = Service(std::move(control)).run();
   if (status) return 0;
-  fmt::print(stderr, "cerco-journal: {}\n", status.error().line());
+  // Nobody else can be told, and standard error may be closed.
+  (void)os::write_all(2, "cerco-journal: " + status.error().line() + "\n", "standard error");
   return 125;
 }
 
