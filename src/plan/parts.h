@@ -86,6 +86,24 @@ struct HeldLimits {
 // state folder, folders that hold the host's secrets or sockets whole.
 [[nodiscard]] std::string refused_source(std::string_view path, std::string_view state_dir);
 
+// --- verify_protections.cc, verify_steps.cc
+// ----------------------------------------------------------
+
+[[nodiscard]] base::Status check_protections(const Plan& plan);
+[[nodiscard]] base::Status check_order(const Plan& plan);
+[[nodiscard]] base::Status check_tree(const Plan& plan);
+
+[[nodiscard]] inline std::unexpected<base::Error> refuse(std::string what, std::string expected) {
+  return base::bad_input("plan", std::move(what), std::move(expected));
+}
+template <class T>
+[[nodiscard]] const T* find_step(const Plan& plan) {
+  for (const Step& step : plan.steps) {
+    if (const T* held = std::get_if<T>(&step)) return held;
+  }
+  return nullptr;
+}
+
 // --- advice.cc ---------------------------------------------------------------------------------
 
 [[nodiscard]] std::vector<std::string> below_advice(const policy::Policy& policy,

@@ -1,0 +1,564 @@
+// make(): steps, limits, what is refused and why.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "plan/plan.h"
+#include "plan/testing.h"
+
+namespace {
+
+using plan::HostFacts;
+using plan::Plan;
+using policy::Policy;
+
+Plan made(const Policy& policy, const HostFacts& host) {
+  auto plan = plan::make(policy, host, plan::testing::ask(), plan::testing::letters);
+  if (!plan) ADD_FAILURE() << plan.error().line();
+  return plan ? *plan : Plan{};
+}
+
+std::vector<std::string> lines(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const auto& step : plan.steps) out.push_back(plan::describe(step));
+  return out;
+}
+
+template <class T>
+const T& step_of(const Plan& plan) {
+  for (const auto& step : plan.steps) {
+    if (const T* held = std::get_if<T>(&step)) return *held;
+  }
+  ADD_FAILURE() << "no such step";
+  static const T kNone;
+  return kNone;
+}
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+Settings settings(const Plan& plan, std::string_view controller) {
+  for (const auto& group : plan.cgroup.groups) {
+    if (group.controller == controller) return group.limits;
+  }
+  ADD_FAILURE() << "no group " << controller;
+  return {};
+}
+
+TEST(Make, DefaultPolicyGivesTheStepsInTheirOrder) {
+  const Plan plan = made(Policy{}, plan::testing::host());
+  const std::vector<std::string> expected = {
+      "enter_cgroup",
+      "clone_namespaces user mount pid network ipc uts cgroup time",
+      "map_users 0-65535 to a leased range of host ids that nothing else has",
+      "set_hostname sandbox",
+      "capture names to the gateway, refuse everything else",
+      "mount_root tmpfs of 4MiB",
+      "make_folder /etc",
+      "make_folder /etc/ssl",
+      "make_folder /run",
+      "make_folder /var",
+      "make_folder /home",
+      "make_link /bin -> usr/bin",
+      "make_link /lib -> usr/lib",
+      "make_link /lib64 -> usr/lib64",
+      "make_link /sbin -> usr/sbin",
+      "make_link /etc/localtime -> /usr/share/zoneinfo/Etc/UTC",
+      "make_link /etc/mtab -> /proc/self/mounts",
+      "make_link /var/run -> /run",
+      "bind_read_only /usr",
+      "bind_read_only /etc/alternatives",
+      "bind_read_only /etc/ld.so.cache",
+      "bind_read_only /etc/ssl/certs",
+  };
+  const auto got = lines(plan);
+  ASSERT_GE(got.size(), expected.size());
+  EXPECT_EQ(std::vector(got.begin(), got.begin() + static_cast<std::ptrdiff_t>(expected.size())),
+            expected);
+  const std::vector<std::string> last = {
+      "mount_disk 4GiB and 400000 inodes at /home/agent /tmp /var/tmp /workspace",
+      "mount_dev null zero full random urandom tty, shm of 1GiB",
+      "mount_proc own, 18 masked, read-only /proc/bus /proc/fs /proc/irq /proc/sys",
+      "pivot_root",
+      "landlock read /, write /home/agent /tmp /var/tmp /workspace /dev /proc",
+      "drop_capabilities all",
+      "no_new_privs",
+      "rlimits 65536 open files, no core",
+      "seccomp profile default",
+  };
+  ASSERT_GE(got.size(), last.size());
+  EXPECT_EQ(std::vector(got.end() - static_cast<std::ptrdiff_t>(last.size()), got.end()), last);
+  EXPECT_FALSE(plan.terminates);
+  EXPECT_TRUE(plan.unheld.empty());
+  EXPECT_EQ(plan.command.cwd, "/workspace");
+  EXPECT_EQ(plan.resolvers, std::vector<std::string>{"192.0.2.53:53"});
+}
+
+TEST(Make, EtcHoldsNothingOfTheHost) {  // E38
+  const Plan plan = made(Policy{}, plan::testing::host());
+  std::map<std::string, std::string> files;
+  for (const auto& step : plan.steps) {
+    if (const auto* file = std::get_if<plan::WriteFile>(&step)) files[file->target] = file->content;
+  }
+  EXPECT_EQ(files["/etc/resolv.conf"], "nameserver 198.18.0.1\n");
+  EXPECT_EQ(files["/etc/hostname"], "sandbox\n");
+  EXPECT_NE(files["/etc/passwd"].find("agent:x:1000:1000:agent:/home/agent:/bin/sh\n"),
+            std::string::npos);
+  EXPECT_NE(files["/etc/pip.conf"].find("break-system-packages = true"), std::string::npos);
+  EXPECT_NE(files["/etc/gitconfig"].find("directory = *"), std::string::npos);
+  for (const char* name : {"/etc/group", "/etc/hosts", "/etc/nsswitch.conf", "/etc/profile"}) {
+    EXPECT_TRUE(files.contains(name)) << name;
+  }
+}
+
+TEST(Make, OnlyCuratedPiecesOfEtcComeIn) {
+  for (const char* good :
+       {"/etc/ld.so.cache", "/etc/ssl/certs", "/etc/python3.11", "/etc/java-17-openjdk"}) {
+    EXPECT_TRUE(plan::is_curated_etc(good)) << good;
+  }
+  for (const char* bad : {"/etc/shadow", "/etc/ssl/private", "/etc/ssl", "/etc/passwd", "/etc/ssh",
+                          "/etc/npmrc", "/etc/pip.conf", "/etc/python3/../shadow",
+                          "/etc/javasecrets", "/etc/resolv.conf", "/etc"}) {
+    EXPECT_FALSE(plan::is_curated_etc(bad)) << bad;
+  }
+  HostFacts host = plan::testing::host();
+  host.etc_binds["/etc/shadow"] = "/etc/shadow";
+  for (const auto& step : made(Policy{}, host).steps)
+    EXPECT_EQ(plan::describe(step).find("shadow"), std::string::npos);
+}
+
+TEST(Make, AHostWithoutMergedUsrHasItsFoldersBound) {
+  HostFacts host = plan::testing::host();
+  host.base = {{"/usr", "dir"}, {"/bin", "dir"}, {"/lib", "dir"}};
+  const auto got = lines(made(Policy{}, host));
+  for (const char* line : {"bind_read_only /bin", "bind_read_only /lib", "bind_read_only /usr"}) {
+    EXPECT_NE(std::ranges::find(got, line), got.end()) << line;
+  }
+}
+
+// --- Limits ------------------------------------------------------------------------------------
+
+TEST(Limits, AreFilesOfCgroupV1) {
+  Policy policy;
+  policy.limits.memory = 64ULL << 20;
+  policy.limits.swap = 1ULL << 20;
+  policy.limits.processes = 100;
+  policy.limits.cpus_milli = 1500;
+  const Plan plan = made(policy, plan::testing::host());
+  EXPECT_EQ(settings(plan, "memory"), (Settings{{"memory.limit_in_bytes", "67108864"},
+                                                {"memory.memsw.limit_in_bytes", "68157440"}}));
+  EXPECT_EQ(settings(plan, "pids"), (Settings{{"pids.max", "101"}}));
+  EXPECT_EQ(settings(plan, "cpu"),
+            (Settings{{"cpu.cfs_period_us", "100000"}, {"cpu.cfs_quota_us", "150000"}}));
+  EXPECT_TRUE(settings(plan, "cpuacct").empty());
+  EXPECT_TRUE(settings(plan, "unified").empty());
+}
+
+TEST(Limits, AreFilesOfCgroupV2) {
+  Policy policy;
+  policy.limits.memory = 64ULL << 20;
+  policy.limits.cpus_milli = 500;
+  const Plan plan = made(policy, plan::testing::host_v2());
+  EXPECT_EQ(
+      settings(plan, "memory"),
+      (Settings{{"memory.max", "67108864"}, {"memory.oom.group", "1"}, {"memory.swap.max", "0"}}));
+  EXPECT_EQ(settings(plan, "cpu"), (Settings{{"cpu.max", "50000 100000"}}));
+}
+
+TEST(Limits, UnlimitedWritesNothing) {
+  Policy policy;
+  policy.limits.memory = policy.limits.processes = policy.limits.cpus_milli = policy::kUnlimited;
+  HostFacts host = plan::testing::host();
+  host.controllers = {{"freezer", {plan::CgroupKind::v1, "/sys/fs/cgroup/freezer"}}};
+  const Plan plan = made(policy, host);
+  ASSERT_EQ(plan.cgroup.groups.size(), 1U);
+  EXPECT_EQ(plan.cgroup.groups[0].controller, "freezer");
+  EXPECT_FALSE(plan.protections.contains(plan::Protection::memory_limit));
+  EXPECT_TRUE(plan::verify(plan));
+}
+
+TEST(Limits, AllThatCannotBeHeldAreNamedAtOnce) {
+  HostFacts host = plan::testing::host();
+  for (const char* gone : {"memory", "pids", "cpu"}) host.controllers.erase(gone);
+  const auto plan = plan::make(Policy{}, host, plan::testing::ask(), plan::testing::letters);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().kind, base::Kind::missing);
+  for (const char* name :
+       {"limits.memory", "limits.processes", "limits.cpus", "limits.not_required", "delegate"}) {
+    EXPECT_NE(plan.error().line().find(name), std::string::npos) << plan.error().line();
+  }
+}
+
+TEST(Limits, NotRequiredOnesAreSaidToBeUnheld) {
+  HostFacts host = plan::testing::host();
+  for (const char* gone : {"memory", "pids", "cpu"}) host.controllers.erase(gone);
+  Policy policy;
+  policy.limits.not_required = {"memory", "processes", "cpus"};
+  const Plan plan = made(policy, host);
+  EXPECT_EQ(plan.unheld, (std::vector<std::string>{"memory", "processes", "cpus"}));
+  EXPECT_FALSE(plan.protections.contains(plan::Protection::process_limit));
+  EXPECT_TRUE(plan::verify(plan)) << plan::verify(plan).error().line();
+  EXPECT_NE(plan::explain(plan).find("NOT HELD on this host: memory"), std::string::npos);
+}
+
+TEST(Limits, SwapThatIsNotAccountedIsALackOnlyWhereThereIsSwap) {
+  HostFacts host = plan::testing::host();
+  host.swap_accounting = false;
+  EXPECT_EQ(settings(made(Policy{}, host), "memory"),
+            (Settings{{"memory.limit_in_bytes", "2147483648"}}));
+  host.swap_total = 1ULL << 30;
+  const auto plan = plan::make(Policy{}, host, plan::testing::ask(), plan::testing::letters);
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().line().find("swap accounting"), std::string::npos);
+}
+
+TEST(Limits, AFullHostIsNamedWithBothNumbers) {
+  HostFacts host = plan::testing::host();
+  host.state_disk_free = 3ULL << 30;
+  Policy policy;
+  const auto plan = plan::make(policy, host, plan::testing::ask(), plan::testing::letters);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().kind, base::Kind::missing);
+  EXPECT_NE(plan.error().line().find("3GiB"), std::string::npos) << plan.error().line();
+  EXPECT_NE(plan.error().line().find("4GiB"), std::string::npos) << plan.error().line();
+  policy.limits.not_required = {"disk"};
+  EXPECT_EQ(made(policy, host).unheld, std::vector<std::string>{"disk"});
+}
+
+// --- What the host lacks -------------------------------------------------------------------------
+
+struct LackCase {
+  const char* name;
+  std::function<void(HostFacts&)> take;
+  const char* what;
+  const char* remedy;
+};
+
+TEST(Lacks, EachIsNamedWithWhatWouldDo) {
+  const LackCase cases[] = {
+      {"root", [](HostFacts& h) { h.root = false; }, "root (rootless", "run cerco as root"},
+      {"capability", [](HostFacts& h) { h.capabilities.erase("sys_admin"); }, "CAP_SYS_ADMIN",
+       "--cap-add"},
+      {"kernel", [](HostFacts& h) { h.kernel_major = 5, h.kernel_minor = 19, h.kernel = "5.19"; },
+       "5.19", "6.1"},
+      {"landlock", [](HostFacts& h) { h.landlock_abi = 0; }, "Landlock", "lsm="},
+      {"seccomp", [](HostFacts& h) { h.seccomp = false; }, "seccomp", "CONFIG_SECCOMP_FILTER"},
+      {"nf_tables", [](HostFacts& h) { h.nf_tables = false; }, "nf_tables", "modprobe"},
+      {"loop", [](HostFacts& h) { h.loop_devices = false; }, "loop devices", "/dev/loop-control"},
+      {"user namespaces", [](HostFacts& h) { h.user_namespaces = false; }, "user namespaces",
+       "max_user_namespaces"},
+      {"time namespaces", [](HostFacts& h) { h.time_namespaces = false; }, "time namespaces",
+       "CONFIG_TIME_NS"},
+      {"usr", [](HostFacts& h) { h.base.erase("/usr"); }, "/usr", "distribution"},
+      {"helpers", [](HostFacts& h) { h.helper_dir.clear(); }, "cerco-init", "beside cerco"},
+      {"kill group",
+       [](HostFacts& h) { h.controllers.erase("unified"), h.controllers.erase("freezer"); },
+       "freeze and kill", "cgroup2"},
+  };
+  for (const auto& one : cases) {
+    HostFacts host = plan::testing::host();
+    one.take(host);
+    const auto plan = plan::make(Policy{}, host, plan::testing::ask(), plan::testing::letters);
+    ASSERT_FALSE(plan) << one.name;
+    EXPECT_EQ(plan.error().kind, base::Kind::missing) << one.name;
+    EXPECT_NE(plan.error().what.find(one.what), std::string::npos) << plan.error().line();
+    EXPECT_NE(plan.error().expected.find(one.remedy), std::string::npos) << plan.error().line();
+  }
+}
+
+TEST(Lacks, ComeInOneError) {
+  HostFacts host = plan::testing::host();
+  host.landlock_abi = 0;
+  host.nf_tables = false;
+  host.controllers.erase("memory");
+  const auto plan = plan::make(Policy{}, host, plan::testing::ask(), plan::testing::letters);
+  ASSERT_FALSE(plan);
+  for (const char* what : {"Landlock", "nf_tables", "memory controller"}) {
+    EXPECT_NE(plan.error().what.find(what), std::string::npos) << plan.error().line();
+  }
+}
+
+TEST(Lacks, NamesNeedAResolver) {
+  HostFacts host = plan::testing::host();
+  host.resolvers.clear();
+  EXPECT_TRUE(plan::make(Policy{}, host, plan::testing::ask(), plan::testing::letters));
+  Policy policy;
+  policy.egress = {plan::testing::rule("a", "a.test", {443})};
+  const auto plan = plan::make(policy, host, plan::testing::ask(), plan::testing::letters);
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().line().find("network.resolvers"), std::string::npos);
+  policy.network.resolvers = {"2001:db8::53", "192.0.2.1:5353", "[2001:db8::1]:54"};
+  EXPECT_EQ(made(policy, host).resolvers,
+            (std::vector<std::string>{"[2001:db8::53]:53", "192.0.2.1:5353", "[2001:db8::1]:54"}));
+  policy.network.resolvers = {"dns.test"};
+  EXPECT_FALSE(plan::make(policy, host, plan::testing::ask(), plan::testing::letters));
+}
+
+TEST(Make, WhatIsNotBuiltSaysSo) {
+  const std::function<void(Policy&)> cases[] = {
+      [](Policy& p) { p.isolation.tier = policy::Tier::gvisor; },
+      [](Policy& p) { p.isolation.tier = policy::Tier::microvm; },
+      [](Policy& p) { p.isolation.tier = policy::Tier::isolate; },
+      [](Policy& p) { p.isolation.seccomp = policy::SeccompProfile::strict; },
+      [](Policy& p) { p.filesystem.base = {policy::BaseKind::image, "x"}; },
+      [](Policy& p) { p.filesystem.root = policy::RootMode::scratch; },
+      [](Policy& p) { p.filesystem.workdir = {policy::WorkdirMode::overlay, "/x"}; },
+      [](Policy& p) { p.filesystem.reserve = true; },
+      [](Policy& p) { p.network.fallback = policy::NetworkDefault::open_public; },
+      [](Policy& p) { p.network.mode = policy::NetworkMode::audit; },
+      [](Policy& p) { p.limits.io = 1; },
+      [](Policy& p) { p.limits.cpu_ms = 1; },
+  };
+  for (const auto& change : cases) {
+    Policy policy;
+    change(policy);
+    const auto plan =
+        plan::make(policy, plan::testing::host(), plan::testing::ask(), plan::testing::letters);
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.error().kind, base::Kind::unsupported);
+    EXPECT_NE(plan.error().line().find("not carried out yet"), std::string::npos)
+        << plan.error().line();
+  }
+}
+
+TEST(Make, LimitsThatCannotBeAreBadInput) {  // F100
+  const std::function<void(Policy&)> cases[] = {
+      [](Policy& p) { p.limits.memory = 0; },
+      [](Policy& p) { p.limits.processes = 0; },
+      [](Policy& p) { p.limits.cpus_milli = 0; },
+      [](Policy& p) { p.limits.disk = 0; },
+      [](Policy& p) { p.limits.wall_ms = 0; },
+      [](Policy& p) { p.limits.disk = policy::kUnlimited; },
+  };
+  for (const auto& change : cases) {
+    Policy policy;
+    change(policy);
+    const auto plan =
+        plan::make(policy, plan::testing::host(), plan::testing::ask(), plan::testing::letters);
+    ASSERT_FALSE(plan);
+    EXPECT_EQ(plan.error().kind, base::Kind::bad_input);
+  }
+}
+
+// --- Host paths ----------------------------------------------------------------------------------
+
+TEST(ReadOnly, PathsOfTheHostAreBound) {
+  Policy policy;
+  policy.filesystem.read_only = {"/srv/data/deep", "/srv/data", "/usr/share/doc", "/opt/tool",
+                                 "/tmp/shared/lib"};
+  const Plan plan = made(policy, plan::testing::host());
+  const auto got = lines(plan);
+  const auto has = [&](const char* line) { return std::ranges::find(got, line) != got.end(); };
+  EXPECT_TRUE(has("bind_read_only /srv/data"));
+  EXPECT_TRUE(has("make_folder /srv"));
+  EXPECT_TRUE(has("bind_read_only /opt/tool"));
+  EXPECT_FALSE(has("bind_read_only /srv/data/deep")) << "it came in with /srv/data";
+  EXPECT_FALSE(has("bind_read_only /usr/share/doc")) << "it came in with /usr";
+  // On the working disk, so only after it.
+  EXPECT_LT(std::ranges::find(
+                got, "mount_disk 4GiB and 400000 inodes at /home/agent /tmp /var/tmp /workspace"),
+            std::ranges::find(got, "bind_read_only /tmp/shared/lib"));
+  EXPECT_TRUE(plan::verify(plan)) << plan::verify(plan).error().line();
+}
+
+TEST(ReadOnly, WhatWouldOpenTheHostIsRefused) {  // E85 F67 F68
+  for (const char* path : {"/",
+                           "relative",
+                           "/a/../b",
+                           "/a//b",
+                           "/a/./b",
+                           "/a/",
+                           "",
+                           "/proc",
+                           "/proc/1/root",
+                           "/sys",
+                           "/dev/sda",
+                           "/run",
+                           "/run/docker.sock",
+                           "/var/run/docker.sock",
+                           "/var/lib/cerco",
+                           "/var/lib/cerco/keys",
+                           "/var/lib",
+                           "/var",
+                           "/home",
+                           "/tmp",
+                           "/workspace",
+                           "/home/agent",
+                           "/etc",
+                           "/etc/shadow",
+                           "/etc/ssl/private",
+                           "/etc/ssl",
+                           "/etc/passwd",
+                           "/etc/resolv.conf",
+                           "/a\nb"}) {
+    Policy policy;
+    policy.filesystem.read_only = {path};
+    const auto plan =
+        plan::make(policy, plan::testing::host(), plan::testing::ask(), plan::testing::letters);
+    ASSERT_FALSE(plan) << path;
+    EXPECT_EQ(plan.error().kind, base::Kind::bad_input) << path;
+    EXPECT_EQ(plan.error().where, "filesystem.read_only") << path;
+  }
+}
+
+// --- Environment
+// -----------------------------------------------------------------------------------
+
+TEST(Environment, IsWhatTheContractSaysAndNothingOfTheCaller) {  // F31
+  const Plan plan = made(Policy{}, plan::testing::host());
+  const std::map<std::string, std::string> expected = {
+      {"CERCO_RUN", plan.run},
+      {"HOME", "/home/agent"},
+      {"LANG", "C.UTF-8"},
+      {"LOGNAME", "agent"},
+      {"NPM_CONFIG_PREFIX", "/home/agent/.local"},
+      {"PATH", "/home/agent/.local/bin:/usr/local/bin:/usr/bin:/bin"},
+      {"SHELL", "/bin/sh"},
+      {"TMPDIR", "/tmp"},
+      {"USER", "agent"}};
+  EXPECT_EQ(plan.command.env, expected);
+}
+
+TEST(Environment, SetAndPassComeInByName) {
+  Policy policy;
+  policy.environment.set = {{"MODE", "fast"}, {"LANG", "de_DE.UTF-8"}};
+  policy.environment.pass = {"EDITOR", "NOT_SET"};
+  plan::Ask ask = plan::testing::ask();
+  ask.caller_env = {{"EDITOR", "vi"}, {"OTHER", "no"}};
+  const auto plan = plan::make(policy, plan::testing::host(), ask, plan::testing::letters);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->command.env.at("MODE"), "fast");
+  EXPECT_EQ(plan->command.env.at("LANG"), "de_DE.UTF-8");
+  EXPECT_EQ(plan->command.env.at("EDITOR"), "vi");
+  EXPECT_FALSE(plan->command.env.contains("NOT_SET"));
+  EXPECT_FALSE(plan->command.env.contains("OTHER"));
+}
+
+TEST(Environment, MalformedAndReservedNamesAreRefused) {
+  for (const char* name : {"", "A=B", "1A", "A B", "A-B", "CERCO_RUN"}) {
+    Policy policy;
+    policy.environment.set = {{name, "x"}};
+    EXPECT_FALSE(
+        plan::make(policy, plan::testing::host(), plan::testing::ask(), plan::testing::letters))
+        << name;
+  }
+  Policy policy;
+  policy.environment.set = {{"A", std::string("x\0y", 3)}};
+  EXPECT_FALSE(
+      plan::make(policy, plan::testing::host(), plan::testing::ask(), plan::testing::letters));
+}
+
+TEST(Placeholders, StandInTheEnvironmentForEachField) {
+  const Plan plan = made(plan::testing::full_policy(), plan::testing::host());
+  ASSERT_EQ(plan.placeholders.size(), 1U);
+  const std::string& value = plan.placeholders[0].value;
+  EXPECT_TRUE(value.starts_with("cerco_ph_"));
+  EXPECT_EQ(value.size(), 9U + 26U);
+  EXPECT_EQ(plan.command.env.at("API_KEY"), value);
+}
+
+TEST(Placeholders, AVariableHasOneSource) {
+  Policy policy = plan::testing::full_policy();
+  policy.environment.set = {{"API_KEY", "x"}};
+  EXPECT_FALSE(
+      plan::make(policy, plan::testing::host(), plan::testing::ask(), plan::testing::letters));
+  policy.environment.set.clear();
+  policy.credentials.push_back(plan::testing::credential("second", "api.test"));
+  EXPECT_FALSE(
+      plan::make(policy, plan::testing::host(), plan::testing::ask(), plan::testing::letters));
+}
+
+// --- Network -----------------------------------------------------------------------------------
+
+TEST(Capture, SteersOnlyWhatSomeRuleCouldAllow) {
+  Policy policy = plan::testing::full_policy();
+  policy.egress.push_back(plan::testing::rule("plain", "web.test", {80, 8080}));
+  policy::Egress named;
+  named.tcp = "db.test:5433";
+  policy::Egress six;
+  six.tcp = "[2001:db8::1]:22";
+  policy::Egress range;
+  range.cidr = "203.0.113.0/24";
+  range.ports = {8443};
+  for (const auto& more : {named, six, range}) policy.egress.push_back(more);
+  const auto capture = step_of<plan::Capture>(made(policy, plan::testing::host()));
+  const std::vector<plan::Steered> expected = {{"198.19.0.0/16", {80, 443, 5433, 8080}},
+                                               {"fd63:6572:636f:1::/64", {80, 443, 5433, 8080}},
+                                               {"10.2.3.4/32", {5432}},
+                                               {"2001:db8::1/128", {22}},
+                                               {"203.0.113.0/24", {8443}}};
+  EXPECT_EQ(capture.steered, expected);
+}
+
+TEST(Capture, SteersNothingWithoutRules) {  // F32
+  EXPECT_TRUE(step_of<plan::Capture>(made(Policy{}, plan::testing::host())).steered.empty());
+}
+
+TEST(Terminates, WhereARuleLooksIntoTlsOrACredentialGoesOut) {
+  const auto terminates = [](const Policy& policy) {
+    return made(policy, plan::testing::host()).terminates;
+  };
+  Policy policy;
+  policy.egress = {plan::testing::rule("tunnel", "a.test", {443})};
+  EXPECT_FALSE(terminates(policy));
+  policy.egress = {plan::testing::inspected("look", "a.test", {"GET"}, {})};
+  EXPECT_TRUE(terminates(policy));
+  policy.egress[0].ports = {80};
+  EXPECT_FALSE(terminates(policy)) << "plain HTTP needs no authority";
+  policy.egress = {plan::testing::rule("tunnel", "a.test", {443})};
+  policy.credentials = {plan::testing::credential("c", "a.test")};
+  EXPECT_TRUE(terminates(policy));
+  policy.egress = {plan::testing::inspected("host", std::string(policy::kHostName), {"GET"}, {})};
+  policy.egress[0].ports = {8080};
+  policy.credentials = {plan::testing::credential("c", std::string(policy::kHostName))};
+  EXPECT_FALSE(terminates(policy)) << "the host's own services are reached in the clear";
+}
+
+TEST(Terminates, TrustIsThereOnlyThen) {  // F36
+  const Plan without = made(Policy{}, plan::testing::host());
+  EXPECT_FALSE(without.command.env.contains("SSL_CERT_FILE"));
+  const Plan with = made(plan::testing::full_policy(), plan::testing::host());
+  EXPECT_EQ(with.command.env.at("SSL_CERT_FILE"), "/etc/ssl/certs/ca-certificates.crt");
+  EXPECT_EQ(with.command.env.at("NODE_EXTRA_CA_CERTS"), "/etc/ssl/certs/ca-certificates.crt");
+  EXPECT_EQ(step_of<plan::TrustBundle>(with).targets.front(), "/etc/ssl/certs/ca-certificates.crt");
+  EXPECT_TRUE(plan::verify(with)) << plan::verify(with).error().line();
+  HostFacts bare = plan::testing::host();
+  bare.etc_binds.erase("/etc/ssl/certs");
+  const auto got = lines(made(plan::testing::full_policy(), bare));
+  EXPECT_NE(std::ranges::find(got, "make_folder /etc/ssl/certs"), got.end());
+}
+
+// --- Advice ------------------------------------------------------------------------------------
+
+TEST(Advice, FollowsCodeAndSecrets) {
+  struct Row {
+    policy::Code code;
+    bool secrets;
+    policy::Tier advised;
+  };
+  for (const Row& row : {Row{policy::Code::tools_only, false, policy::Tier::container},
+                         Row{policy::Code::reviewed, false, policy::Tier::container},
+                         Row{policy::Code::tools_only, true, policy::Tier::gvisor},
+                         Row{policy::Code::reviewed, true, policy::Tier::gvisor},
+                         Row{policy::Code::unreviewed, false, policy::Tier::gvisor},
+                         Row{policy::Code::unreviewed, true, policy::Tier::microvm}}) {
+    Policy policy = row.secrets ? plan::testing::full_policy() : Policy{};
+    policy.code = row.code;
+    EXPECT_EQ(plan::advised_tier(policy), row.advised);
+    EXPECT_EQ(made(policy, plan::testing::host()).below_advice.empty(),
+              row.advised == policy::Tier::container);
+  }
+}
+
+TEST(Advice, ARiskThatIsAcceptedIsStillRecorded) {
+  Policy policy;
+  Plan plan = made(policy, plan::testing::host());
+  ASSERT_EQ(plan.below_advice.size(), 1U);
+  EXPECT_TRUE(plan.below_advice[0].starts_with("shared-kernel: ")) << plan.below_advice[0];
+  EXPECT_EQ(plan::not_accepted(plan), plan.below_advice);
+  policy.isolation.accept = {"shared-kernel"};
+  plan = made(policy, plan::testing::host());
+  EXPECT_EQ(plan.below_advice.size(), 1U);
+  EXPECT_TRUE(plan::not_accepted(plan).empty());
+}
+
+}  // namespace

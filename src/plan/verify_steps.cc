@@ -1,0 +1,178 @@
+// Whether a Plan's steps come in a legal order and touch only what they may.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include "plan/parts.h"
+
+namespace plan {
+namespace {
+
+constexpr std::size_t kMostSteps = 4096;
+constexpr std::size_t kMostFile = 64ULL << 10;  // a written file
+constexpr std::uint64_t kLeastDisk = 1ULL << 20;
+constexpr std::uint64_t kMostDisk = 16ULL << 40;  // what ext4 with 4 KiB blocks can hold
+constexpr std::uint64_t kMostInodes = 1ULL << 32;
+
+// Steps of one rank may follow each other in any order; ranks only rise. Each step outside of the
+// tree comes once.
+int rank(const Step& step) {
+  return std::visit(
+      []<class T>(const T&) {
+        if constexpr (std::is_same_v<T, EnterCgroup>) return 0;
+        if constexpr (std::is_same_v<T, CloneNamespaces>) return 1;
+        if constexpr (std::is_same_v<T, MapUsers>) return 2;
+        if constexpr (std::is_same_v<T, SetHostname>) return 3;
+        if constexpr (std::is_same_v<T, Capture>) return 4;
+        if constexpr (std::is_same_v<T, MountRoot>) return 5;
+        if constexpr (std::is_same_v<T, PivotRoot>) return 7;
+        if constexpr (std::is_same_v<T, Landlock>) return 8;
+        if constexpr (std::is_same_v<T, DropCapabilities>) return 9;
+        if constexpr (std::is_same_v<T, NoNewPrivs>) return 10;
+        if constexpr (std::is_same_v<T, Rlimits>) return 11;
+        if constexpr (std::is_same_v<T, Seccomp>) return 12;
+        return 6;
+      },
+      step);
+}
+
+constexpr int kTreeRank = 6;
+
+// Follows how the tree grows, so that nothing is written through a bind into the host.
+class TreeCheck {
+ public:
+  explicit TreeCheck(const Plan& plan) : plan_(plan) {}
+
+  base::Status operator()(const MakeFolder& step) {
+    TRY(mode(step.mode, step.target));
+    TRY(place(step.target));
+    folders_.insert(step.target);
+    return {};
+  }
+  base::Status operator()(const MakeLink& step) {
+    if (step.text.empty() || step.text.find('\0') != std::string::npos) {
+      return refuse(fmt::format("link {:?} says {:?}", step.target, step.text), "a path");
+    }
+    return place(step.target);
+  }
+  base::Status operator()(const BindReadOnly& step) {
+    TRY(source(step));
+    return place(step.target);
+  }
+  base::Status operator()(const WriteFile& step) {
+    TRY(mode(step.mode, step.target));
+    if (step.content.size() > kMostFile)
+      return refuse(fmt::format("file {:?}", step.target), "at most 64 KiB");
+    return place(step.target);
+  }
+  base::Status operator()(const TrustBundle& step) {
+    if (!plan_.terminates) return refuse("a trust bundle where no TLS is terminated", "none");
+    if (step.targets != trust_targets())
+      return refuse("trust bundle at other paths", "the known ones");
+    return {};
+  }
+  base::Status operator()(const MountDisk& step) {
+    if (step.size < kLeastDisk || step.size > kMostDisk || step.inodes < 1 ||
+        step.inodes > kMostInodes) {
+      return refuse(fmt::format("working disk of {} bytes and {} inodes", step.size, step.inodes),
+                    "1 MiB to 16 TiB, and 1 to 2^32 inodes");
+    }
+    for (const auto& target : step.targets) {
+      TRY(place(target));
+      folders_.insert(target);
+    }
+    return {};
+  }
+  base::Status operator()(const MountDev&) { return place("/dev"); }
+  base::Status operator()(const MountProc& step) {
+    for (const auto* list : {&step.masks, &step.read_only}) {
+      for (const auto& path : *list) {
+        if (!is_clean_path(path) || !path.starts_with("/proc/")) {
+          return refuse(fmt::format("mask {:?}", path), "a path below /proc");
+        }
+      }
+    }
+    return place("/proc");
+  }
+  template <class Other>
+  base::Status operator()(const Other&) {
+    return {};
+  }
+
+ private:
+  static base::Status mode(std::uint32_t bits, const std::string& target) {
+    if (bits <= 0777) return {};
+    return refuse(fmt::format("mode {:o} of {:?}", bits, target), "permission bits alone");
+  }
+  // A new name in a folder that is ours.
+  base::Status place(const std::string& target) {
+    if (!is_clean_path(target) || target == "/")
+      return refuse(fmt::format("path {:?}", target), "an absolute, clean path");
+    if (!taken_.insert(target).second)
+      return refuse(fmt::format("{:?} is made twice", target), "once");
+    const std::string parent = parent_of(target);
+    if (parent != "/" && !folders_.contains(parent)) {
+      return refuse(fmt::format("{:?} stands in a folder that no step made", target),
+                    "a MakeFolder before it");
+    }
+    return {};
+  }
+  // A bind brings in the base, a curated piece of /etc, or what the policy names; nothing else.
+  base::Status source(const BindReadOnly& step) {
+    if (!is_clean_path(step.source))
+      return refuse(fmt::format("source {:?}", step.source), "an absolute, clean path");
+    const std::string refused = refused_source(step.source, plan_.state_dir);
+    if (!refused.empty())
+      return refuse(fmt::format("{} may not come in: {}", step.source, refused), "another path");
+    static constexpr std::array<std::string_view, 7> kBase = {"/usr",   "/bin",   "/sbin",  "/lib",
+                                                              "/lib32", "/lib64", "/libx32"};
+    const auto& asked = plan_.policy.filesystem.read_only;
+    const bool same = step.source == step.target;
+    const bool base = same && std::ranges::find(kBase, step.target) != kBase.end();
+    const bool wanted = same && std::ranges::find(asked, step.target) != asked.end();
+    const bool etc = is_curated_etc(step.target) && is_within(step.source, "/etc");
+    if (base || wanted || etc) return {};
+    return refuse(fmt::format("{} is bound to {}", step.source, step.target),
+                  "what the policy names");
+  }
+
+  const Plan& plan_;
+  std::set<std::string> taken_;
+  std::set<std::string> folders_;
+};
+
+}  // namespace
+
+base::Status check_order(const Plan& plan) {
+  if (plan.steps.size() > kMostSteps)
+    return refuse(fmt::format("{} steps", plan.steps.size()), "at most 4096");
+  int last = -1;
+  for (const Step& step : plan.steps) {
+    const int now = rank(step);
+    if (now < last || (now == last && now != kTreeRank)) {
+      return refuse(fmt::format("step out of order: {}", describe(step)),
+                    "the order of the start, each once");
+    }
+    last = now;
+  }
+  return {};
+}
+
+base::Status check_tree(const Plan& plan) {
+  TreeCheck check(plan);
+  for (const Step& step : plan.steps) TRY(std::visit(check, step));
+  const auto* landlock = find_step<Landlock>(plan);
+  if (landlock == nullptr) return {};
+  for (const auto& path : landlock->write) {
+    const bool known = std::ranges::find(disk_targets(), path) != disk_targets().end() ||
+                       path == "/dev" || path == "/proc";
+    if (!known)
+      return refuse(fmt::format("Landlock lets {:?} be written", path),
+                    "the working disk, /dev and /proc");
+  }
+  return {};
+}
+
+}  // namespace plan
