@@ -134,9 +134,12 @@ struct PutLink {
     w(path, text);
   }
 };
-// Asks for everything below `path` ("" is the root itself): Entry frames, a folder before what is
-// in it, files followed by their Data, then Done. Paths of entries are relative to the session's
-// root.
+// Asks for everything below `path` ("" is the root itself, which has no entry; any other path has
+// its own entry first): Entry frames, a folder before what is in it, files followed by exactly
+// `size` bytes of Data (zeros where the file shrank meanwhile), then Done. Refused instead of Done
+// means that all was sent but what it names: closed to the workload's user, changed while it was
+// read, larger than its disk (an Entry of kind other), or with a path of more than 64 KiB. Paths of
+// entries are relative to the session's root.
 struct Fetch {
   std::string path;
   template <class W>
