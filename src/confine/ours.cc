@@ -57,9 +57,10 @@ constexpr std::string_view kJournal[] = {
     "recvfrom",   "renameat", "renameat2", "sendto",    "shutdown",   "unlinkat",
     "mlock",      "munlock",  "statx",     "fchmod",    "fallocate"};
 // Serves a file session inside a sandbox with the rights of the workload's user.
-constexpr std::string_view kFiles[] = {
-    "fchmod",  "fstatfs",    "getdents64", "mkdirat",  "newfstatat", "openat",   "openat2",
-    "pread64", "readlinkat", "symlinkat",  "unlinkat", "dup",        "recvfrom", "sendto"};
+constexpr std::string_view kFiles[] = {"fchmod",     "fstatfs",   "getdents64", "mkdirat",
+                                       "newfstatat", "openat",    "openat2",    "pread64",
+                                       "readlinkat", "symlinkat", "unlinkat",   "dup",
+                                       "recvfrom",   "sendto",    "umask"};
 // Looking at paths by the C library for things that it can do without (time zones, locales,
 // settings).
 constexpr std::string_view kPaths[] = {
