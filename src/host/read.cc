@@ -59,7 +59,7 @@ struct CgroupMount {
 std::optional<CgroupMount> cgroup_mount(std::string_view line) {
   const auto fields = words(line, " ");
   const auto dash = std::ranges::find(fields, "-");
-  if (fields.size() < 6 || fields.end() - dash < 4) return std::nullopt;
+  if (dash - fields.begin() < 6 || fields.end() - dash < 4) return std::nullopt;
   const std::string_view type = *(dash + 1);
   if (type != "cgroup" && type != "cgroup2") return std::nullopt;
   return CgroupMount{type == "cgroup2", unescape(fields[3]), unescape(fields[4]),
