@@ -1,0 +1,143 @@
+// What all connections of one gateway share: the policy, the way to the journal, the address book,
+// the edges to the world, and the list of who is there.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gateway/guard.h"
+#include "gateway/names.h"
+#include "gateway/recorder.h"
+#include "gateway/resolver.h"
+#include "gateway/stream.h"
+#include "gateway/wake.h"
+#include "http/http.h"
+#include "plan/plan.h"
+
+namespace gateway {
+
+class Connection;
+class LeaseDesk;
+class Credentials;
+
+using Clock = std::chrono::steady_clock;
+
+// Every wait has an end, every count a bound.
+struct Limits {
+  std::chrono::milliseconds first_bytes{10'000};  // until a new connection shows what it is
+  std::chrono::milliseconds handshake{10'000};
+  std::chrono::milliseconds connect{10'000};
+  std::chrono::milliseconds head{30'000};   // a request head, once its first byte has come
+  std::chrono::milliseconds idle{600'000};  // tunnels and kept connections without traffic
+  std::chrono::milliseconds half_closed{60'000};
+  std::chrono::milliseconds linger{2'000};  // for a refused sender to take notice
+  std::chrono::milliseconds sweep{250};     // how exact the above are
+  std::size_t connections = 512;
+  std::size_t names = 4096;
+  std::size_t wildcard_names = 1024;  // of these, by wildcard rules
+};
+
+// Where a connection begins; tests lead it to servers of their own.
+class Connector {
+ public:
+  Connector() = default;
+  Connector(const Connector&) = delete;
+  Connector& operator=(const Connector&) = delete;
+  virtual ~Connector() = default;
+  // A socket that is connecting.
+  virtual base::Result<base::Fd> start(const Passed& to, std::uint16_t port) = 0;
+};
+class TcpConnector final : public Connector {
+ public:
+  base::Result<base::Fd> start(const Passed& to, std::uint16_t port) override {
+    return os::start_connect(to.at(port));
+  }
+};
+
+// What a rule's budgets have been used up by.
+struct Used {
+  std::uint64_t requests = 0;
+  std::uint64_t up = 0;
+  std::uint64_t down = 0;
+};
+
+// Where an accepted socket was going, from getsockname(2); tests say it themselves.
+using DestinationOf = std::function<base::Result<os::Endpoint>(int socket)>;
+
+struct Core {
+  asio::io_context& io;
+  const plan::Plan& plan;
+  const Limits& limits;
+  Recorder& recorder;
+  Names& names;
+  const Guard& guard;
+  Resolver& resolver;
+  Connector& connector;
+  Credentials& credentials;
+  DestinationOf destination_of = os::local_endpoint;
+  http::Authority* authority = nullptr;  // where the plan terminates TLS
+  std::function<base::Result<http::TlsContext>()>
+      upstream_tls;  // roots are parsed at the first use
+
+  std::list<Connection*> connections;
+  std::uint64_t last_connection = 0;
+  std::vector<Used> used = std::vector<Used>(plan.policy.egress.size());
+  std::vector<char> scratch = std::vector<char>(http::kMaxHello + 1);
+  bool cut = false;  // cut-network: nothing is let through any more
+  Wake gone;         // told when a connection has left the list
+
+  [[nodiscard]] const policy::Policy& policy() const { return plan.policy; }
+  [[nodiscard]] bool holds(plan::Protection protection) const {
+    return plan.protections.contains(protection);
+  }
+};
+
+// One connection from inside, with the one to the outside that serves it. Lives in its coroutine.
+class Connection {
+ public:
+  Connection(Core& core, base::Fd client);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  Core& core;
+  std::uint64_t id;
+  Wake wake;
+  std::shared_ptr<Stream> client;
+  std::shared_ptr<Stream> upstream;      // null until something is dialled
+  std::vector<std::string> credentials;  // whose secret went out on it
+
+  // From now on the connection has this long, until the next call.
+  void allow(std::chrono::milliseconds time) { deadline_ = Clock::now() + time; }
+  // Ends every wait at once; the coroutine finds stopped().
+  void stop();
+  [[nodiscard]] bool stopped() const { return stopped_; }
+  [[nodiscard]] Clock::time_point deadline() const { return deadline_; }
+
+  // Sleeps until something happens; false when the time is over or stop() was called.
+  asio::awaitable<bool> pause();
+  // These sleep as needed. ETIMEDOUT when the time is over.
+  asio::awaitable<os::Moved> read(Stream& from, std::span<char> into);
+  asio::awaitable<int> write(Stream& to, std::string_view bytes);  // 0 or errno
+  asio::awaitable<int> handshake(Stream& stream);
+
+ private:
+  std::list<Connection*>::iterator place_;
+  Clock::time_point deadline_;
+  bool stopped_ = false;
+};
+
+// Stops what has overstayed.
+void sweep(Core& core);
+// Stops all connections, or those on which a credential's secret went out.
+void stop_all(Core& core);
+void stop_users(Core& core, std::string_view credential);
+
+}  // namespace gateway

@@ -1,0 +1,89 @@
+// Credentials at the gateway: which placeholder stands where, whether its binding covers the
+// request, and the secret in its place at the last moment.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gateway/core.h"
+#include "gateway/lease_desk.h"
+#include "http/http.h"
+
+namespace gateway {
+
+// A secret that is to go into a request.
+struct Injection {
+  std::size_t credential = 0;  // into policy.credentials
+  std::string placeholder;     // "" where none is required
+};
+
+// What the credentials say of one request.
+struct Handling {
+  std::vector<Injection> injections;
+  std::vector<std::string> strip;  // header fields that must not go on
+  std::string reason;              // why it is refused; "" when it is not
+  std::string credential;          // which credential is concerned; for the record
+  bool misuse = false;             // a placeholder where it does not belong: credential.refused
+  std::string where;               // and where it stood
+};
+
+class Credentials {
+ public:
+  // `desk` is null where the plan has no credentials. `plan` must outlive this.
+  Credentials(const plan::Plan& plan, std::unique_ptr<LeaseDesk> desk);
+
+  [[nodiscard]] bool any() const { return !marked_.empty() || !plan_.policy.credentials.empty(); }
+  // Some credential may be used on this host and port.
+  [[nodiscard]] bool bound_to(const policy::Request& request) const;
+  // Looks at a request that the rules allow. `rule` is the egress rule that does.
+  [[nodiscard]] Handling handle(const http::RequestHead& head, const policy::Request& request,
+                                const policy::Egress* rule) const;
+  // Gets the leases and puts the secrets into the head; wipe the head's values afterwards. The
+  // refusal reason, "" when all went in. An error: the broker is gone.
+  asio::awaitable<base::Result<std::string>> inject(Connection& connection, http::RequestHead& head,
+                                                    policy::Request request, Handling handling,
+                                                    bool verified_tls);
+
+  [[nodiscard]] const std::vector<http::Marked>& marked() const { return marked_; }
+  [[nodiscard]] const std::string& header_of(std::size_t credential) const {
+    return slots_[credential].header;
+  }
+  [[nodiscard]] const std::string& name_of_mark(std::size_t mark) const;
+  // What has to be taken out of answers from that host and port.
+  [[nodiscard]] std::vector<const http::Redaction*> redactions(
+      const policy::Request& request) const;
+  // Lower-case names that secrets are injected under.
+  [[nodiscard]] std::vector<std::string> header_names() const;
+  void revoke(const std::string& name);  // "" for all
+
+ private:
+  struct Remembered {
+    std::string digest;  // of the secret, to know a new one
+    std::unique_ptr<http::Redaction> redaction;
+  };
+  [[nodiscard]] bool judge_finding(const http::Finding& finding, const policy::Request& request,
+                                   Handling& handling) const;
+  [[nodiscard]] bool judge_own(const http::RequestHead& head, const policy::Request& request,
+                               const policy::Egress* rule, Handling& handling) const;
+  [[nodiscard]] bool binds() const;
+  void remember(std::size_t credential, const std::string& placeholder,
+                const plan::LeaseAnswer& answer);
+
+  const plan::Plan& plan_;
+  std::unique_ptr<LeaseDesk> desk_;
+  [[nodiscard]] bool on_host(std::size_t credential, const policy::Request& request) const;
+
+  std::vector<http::Slot> slots_;  // by credential
+  std::vector<policy::Credential>
+      wide_;                          // by credential: any path, to ask about host and port alone
+  std::vector<http::Marked> marked_;  // by placeholder of the plan
+  std::vector<std::size_t> credential_of_;  // mark → credential
+  std::map<std::size_t, Remembered> remembered_;
+  std::set<std::string> revoked_;
+};
+
+}  // namespace gateway

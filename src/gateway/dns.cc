@@ -1,0 +1,119 @@
+// Names are judged by the policy's one matcher, then looked up in the sandbox's own address book.
+#include "gateway/dns.h"
+
+#include <algorithm>
+
+namespace gateway {
+namespace {
+
+// The address of a name never changes, but clients that ask again tell us that the name is in use.
+constexpr std::uint32_t kTtl = 60;
+constexpr std::size_t kMostDenied = 1024;
+// Stands for all names past that number; no name has a space.
+const std::string kOthers = "(other names)";
+
+std::string bytes_of(const policy::Address& address) {
+  const std::size_t size = address.v6 ? 16 : 4;
+  return {reinterpret_cast<const char*>(address.bytes.data()), size};
+}
+
+}  // namespace
+
+std::optional<std::string> Dns::answer(std::string_view bytes, std::size_t most) {
+  const auto question = read_question(bytes);
+  if (!question) {
+    if (question.error().drop) return std::nullopt;
+    return write_malformed(question.error());
+  }
+  return write_answer(*question, look_up(*question), most);
+}
+
+Answer Dns::look_up(const Question& question) {
+  if (question.klass != kClassIn) return {.code = Rcode::refused};
+  if (core_.cut) return {.code = Rcode::refused};
+  if (question.name.empty()) {
+    return question.plain_name ? Answer{} : denied("(not a host name)", "host");
+  }
+  const auto host = policy::canonical_host(question.name);
+  if (!host || host->is_address) return denied(question.name, "host");
+  const std::string blocked = policy::blocked_name(host->name);
+  if (!blocked.empty()) return denied(host->name, "blocked-name");
+  if (core_.holds(plan::Protection::name_filter) &&
+      !policy::name_allowed(core_.policy(), host->name)) {
+    return denied(host->name, "host");
+  }
+  // Of other types there is nothing: no TXT to carry data, no HTTPS to carry ECH keys (N90).
+  if (question.type != kTypeA && question.type != kTypeAaaa) return {};
+  return allowed(question);
+}
+
+bool Dns::by_wildcard(const std::string& name) const {
+  return std::ranges::none_of(core_.policy().egress, [&](const policy::Egress& rule) {
+    return rule.host == name || (!rule.tcp.empty() && rule.tcp.starts_with(name + ":"));
+  });
+}
+
+Answer Dns::allowed(const Question& question) {
+  const std::string name = policy::canonical_host(question.name)->name;
+  const bool fresh = !core_.names.knows(name);
+  const bool wildcard = fresh && by_wildcard(name);
+  const bool full = wildcard && wildcard_names_ >= core_.limits.wildcard_names;
+  const auto given = full ? std::nullopt : core_.names.give(name);
+  if (!given) {
+    alarm(name);
+    return denied(name, "too-many-names");
+  }
+  wildcard_names_ += wildcard ? 1 : 0;
+  if (fresh && !record("allow", name, "", "", 1)) return {.code = Rcode::failure};
+  const auto& address = question.type == kTypeA ? given->place.v4 : given->place.v6;
+  return {.addresses = {bytes_of(address)}, .ttl = kTtl};
+}
+
+Answer Dns::denied(const std::string& name, const std::string& reason) {
+  Answer answer{.code = Rcode::no_name,
+                .error = kErrorBlocked,
+                .error_text = "cerco: no rule allows this name"};
+  const bool known = denied_.contains(name) || denied_.size() < kMostDenied;
+  Denied& entry = denied_[known ? name : kOthers];
+  ++entry.asked;
+  if (entry.told != 0) return answer;
+  entry.told = 1;
+  std::string fix;
+  if (reason == "host" && known) {
+    fix = policy::decide_connection(core_.policy(),
+                                    {.scheme = policy::Scheme::tls, .host = {.name = name}})
+              .fix;
+  }
+  if (!record("deny", known ? name : kOthers, reason, fix, 1)) return {.code = Rcode::failure};
+  return answer;
+}
+
+base::Status Dns::record(std::string_view verdict, const std::string& name,
+                         const std::string& reason, const std::string& fix, std::uint64_t count) {
+  base::JsonObject object;
+  object.add("verdict", verdict);
+  if (!reason.empty()) object.add("kind", "host").add("reason", reason);
+  object.add("policy", 1).add("host", name);
+  if (count != 1) object.add("count", count);
+  if (!fix.empty()) object.add("fix", fix);
+  return core_.recorder.event("dns.decision", object.members());
+}
+
+void Dns::alarm(const std::string& name) {
+  if (alarmed_) return;
+  alarmed_ = true;
+  base::JsonObject object;
+  object.add("detector", "dns_names").add("severity", "high").add("action", "alert");
+  object.add("text", "more names than any ordinary task looks up").add("host", name);
+  (void)core_.recorder.event("alert", object.members());
+}
+
+void Dns::finish() {
+  for (auto& [name, entry] : denied_) {
+    if (entry.asked == entry.told) continue;
+    (void)record("deny", name, "host", "", entry.asked - entry.told);
+    entry.told = entry.asked;
+  }
+}
+
+}  // namespace gateway

@@ -1,0 +1,383 @@
+// The exchange: upload and download each go as far as they can, then both sleep together, so that
+// an answer may come before the request has ended (413, 100-continue) and neither waits for the
+// other.
+#include "gateway/exchange.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <optional>
+
+namespace gateway {
+namespace {
+
+constexpr std::size_t kRead = std::size_t{16} * 1024;
+constexpr std::size_t kBulk = std::size_t{64} * 1024;
+constexpr int kMostInterim = 8;  // 1xx answers before the final one (N135)
+constexpr int kTurn = 32;
+
+class Exchange {
+ public:
+  explicit Exchange(ExchangeStart& start)
+      : s_(start),
+        connection_(start.connection),
+        client_(*start.connection.client),
+        upstream_(*start.connection.upstream),
+        request_body_(start.request.body, 400) {
+    if (!s_.marked.empty() && s_.request.body.framing != http::Framing::none) {
+      scan_.emplace(s_.marked);
+    }
+    for (const auto* redaction : s_.redactions)
+      redactors_.emplace_back(std::make_unique<http::BodyRedactor>(*redaction));
+    up_.text = http::write_request(s_.request);
+    up_.secret = !s_.secret_fields.empty();
+    for (http::Field& field : s_.request.fields) {
+      if (std::ranges::find(s_.secret_fields, field.name) != s_.secret_fields.end()) {
+        base::wipe(field.value);
+      }
+    }
+    end_upload_if_done();
+  }
+  ~Exchange() { up_.clear_text(); }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  asio::awaitable<ExchangeEnd> run();
+
+ private:
+  enum class Step { moved, waits, over };
+
+  Step upload();
+  Step take_upload();
+  void frame_upload(std::string_view content);
+  void end_upload_if_done();
+  Step download();
+  Step read_head();
+  Step take_head(std::size_t length);
+  Step take_final(http::ResponseHead head);
+  Step take_body();
+  void frame_download(std::string_view content);
+  void finish_download();
+  Step write_down();
+  Step upstream_ended(int error);
+  Step fail(std::string problem) {
+    end_.problem = std::move(problem);
+    return Step::over;
+  }
+  [[nodiscard]] bool upload_done() const {
+    return upload_given_up_ || (upload_ended_ && up_.empty());
+  }
+  void finish();
+
+  ExchangeStart& s_;
+  Connection& connection_;
+  Stream& client_;
+  Stream& upstream_;
+  ExchangeEnd end_;
+
+  http::BodyReader request_body_;
+  std::optional<http::BodyScan> scan_;
+  Outgoing up_;
+  bool upload_ended_ = false;
+  bool upload_given_up_ = false;
+  std::size_t used_up_ = 0;  // of from_client, once up_.content has gone
+
+  std::optional<http::ResponseHead> head_;  // the final one
+  std::optional<http::BodyReader> response_body_;
+  std::vector<std::unique_ptr<http::BodyRedactor>> redactors_;
+  Outgoing down_;
+  std::size_t seen_ = 0;
+  std::size_t used_down_ = 0;
+  int interim_ = 0;
+  bool got_bytes_ = false;
+  bool upstream_closed_ = false;
+  bool download_ended_ = false;
+};
+
+// --- Upload ------------------------------------------------------------------------------------
+
+void Exchange::frame_upload(std::string_view content) {
+  if (s_.request.body.framing == http::Framing::chunked) {
+    up_.text += http::chunk_head(content.size());
+    up_.text += content;
+    up_.text += http::kChunkEnd;
+  } else {
+    up_.content = content;
+  }
+}
+
+// Takes the next piece of the body out of what the client has sent.
+Exchange::Step Exchange::take_upload() {
+  if (s_.from_client.empty()) {
+    if (client_.read_armed()) return Step::waits;
+    const auto room = s_.from_client.make_room(kRead);
+    const os::Moved got = client_.try_read(room);
+    if (got.error == EAGAIN) {
+      client_.arm_read();
+      return Step::waits;
+    }
+    if (got.failed()) return fail("client");
+    if (got.end()) return fail("client");
+    s_.from_client.added(got.bytes);
+  }
+  const auto part = request_body_.read(s_.from_client.view());
+  if (!part) return fail(part.error().reason);
+  used_up_ = part->used;
+  if (part->content.empty()) {
+    s_.from_client.consume(std::exchange(used_up_, 0));
+    end_upload_if_done();
+    return Step::moved;
+  }
+  end_.up += part->content.size();
+  if (end_.up > s_.most_body) return fail("max-body");
+  if (end_.up > s_.most_up) return fail("budget");
+  if (scan_) {
+    for (const std::size_t mark : scan_->scan(part->content)) end_.in_body.push_back(mark);
+  }
+  frame_upload(part->content);
+  if (up_.content.empty()) s_.from_client.consume(std::exchange(used_up_, 0));
+  end_upload_if_done();
+  return Step::moved;
+}
+
+void Exchange::end_upload_if_done() {
+  if (!request_body_.done() || upload_ended_) return;
+  upload_ended_ = true;
+  if (s_.request.body.framing == http::Framing::chunked) {
+    up_.text += http::last_chunk(request_body_.trailers());
+  }
+}
+
+Exchange::Step Exchange::upload() {
+  if (upload_done()) return Step::waits;
+  // The head goes out together with what has come of the body.
+  const bool more_at_hand = !upload_ended_ && !up_.secret && up_.content.empty() &&
+                            !s_.from_client.empty() && up_.rest().size() < kRead;
+  if (up_.empty() || more_at_hand) {
+    const Step step = take_upload();
+    if (step != Step::moved || up_.empty()) return step;
+  }
+  if (upstream_.write_armed()) return Step::waits;
+  const os::Moved put = upstream_.try_write(up_.rest(), up_.content);
+  if (put.error == EAGAIN) {
+    upstream_.arm_write();
+    return Step::waits;
+  }
+  if (put.failed()) {
+    // The answer may be there all the same: a server that refuses a body says so and closes.
+    upload_given_up_ = true;
+    up_.content = {};
+    up_.clear_text();
+    return Step::moved;
+  }
+  up_.wrote(put.bytes);
+  if (up_.content.empty() && used_up_ != 0) s_.from_client.consume(std::exchange(used_up_, 0));
+  return Step::moved;
+}
+
+// --- Download ----------------------------------------------------------------------------------
+
+Exchange::Step Exchange::upstream_ended(int error) {
+  upstream_closed_ = true;
+  if (!head_) {
+    end_.silent = !got_bytes_;
+    return fail("upstream");
+  }
+  if (error != 0) return fail("upstream");
+  if (const auto closed = response_body_->closed(); !closed) return fail(closed.error().reason);
+  return Step::moved;
+}
+
+// More bytes of a head or a body.
+Exchange::Step Exchange::read_head() {
+  const auto whole = http::find_head_end(s_.from_upstream.view(), seen_);
+  if (!whole) return fail(whole.error().reason);
+  if (*whole != 0) return take_head(*whole);
+  seen_ = s_.from_upstream.view().size();
+  if (upstream_.read_armed()) return Step::waits;
+  const auto room = s_.from_upstream.make_room(kRead);
+  const os::Moved got = upstream_.try_read(room);
+  if (got.error == EAGAIN) {
+    upstream_.arm_read();
+    return Step::waits;
+  }
+  if (got.failed() || got.end()) return upstream_ended(got.error);
+  got_bytes_ = true;
+  s_.from_upstream.added(got.bytes);
+  return Step::moved;
+}
+
+Exchange::Step Exchange::take_head(std::size_t length) {
+  auto head = http::parse_response(s_.from_upstream.view().substr(0, length), s_.request);
+  if (!head) return fail(head.error().reason);
+  s_.from_upstream.consume(length);
+  seen_ = 0;
+  if (!http::interim(*head)) return take_final(std::move(*head));
+  if (++interim_ > kMostInterim) return fail("interim-flood");
+  if (s_.request.minor == 0) return Step::moved;
+  for (const auto* redaction : s_.redactions) redaction->clean(head->fields);
+  down_.text += http::write_response(*head);
+  return Step::moved;
+}
+
+Exchange::Step Exchange::take_final(http::ResponseHead head) {
+  response_body_.emplace(head.body, 502);
+  end_.keep_upstream = head.keep_alive && head.body.framing != http::Framing::until_close;
+  if (!s_.redactions.empty() && head.body.framing != http::Framing::none) {
+    // What is compressed cannot be looked through; it was asked for as it is (N164).
+    if (http::find_field(head.fields, "content-encoding") != nullptr)
+      return fail("encoded-response");
+    for (const auto* redaction : s_.redactions) {
+      if (head.body.framing != http::Framing::length || redaction->keeps_length()) continue;
+      head.body = {.framing =
+                       s_.request.minor == 0 ? http::Framing::until_close : http::Framing::chunked};
+    }
+  }
+  for (const auto* redaction : s_.redactions) redaction->clean(head.fields);
+  end_.status = head.status;
+  end_.upgraded = head.websocket;
+  head.keep_alive =
+      s_.request.keep_alive && head.body.framing != http::Framing::until_close && upload_done();
+  end_.keep_client = head.keep_alive;
+  down_.text += http::write_response(head);
+  head_ = std::move(head);
+  if (response_body_->done()) finish_download();
+  return Step::moved;
+}
+
+void Exchange::frame_download(std::string_view content) {
+  if (content.empty()) return;
+  if (head_->body.framing == http::Framing::chunked) {
+    down_.text += http::chunk_head(content.size());
+    down_.text += content;
+    down_.text += http::kChunkEnd;
+  } else {
+    down_.text += content;
+  }
+}
+
+void Exchange::finish_download() {
+  if (download_ended_) return;
+  download_ended_ = true;
+  std::string rest;
+  for (const auto& redactor : redactors_) {
+    rest = redactor->push(rest) + redactor->finish();
+  }
+  frame_download(rest);
+  if (head_->body.framing == http::Framing::chunked) {
+    down_.text += http::last_chunk(response_body_->trailers());
+  }
+}
+
+Exchange::Step Exchange::take_body() {
+  if (s_.from_upstream.empty() && !upstream_closed_) {
+    if (upstream_.read_armed()) return Step::waits;
+    const auto room = s_.from_upstream.make_room(end_.down > kBulk ? kBulk : kRead);
+    const os::Moved got = upstream_.try_read(room);
+    if (got.error == EAGAIN) {
+      upstream_.arm_read();
+      return Step::waits;
+    }
+    if (got.failed() || got.end()) {
+      const Step step = upstream_ended(got.error);
+      if (step == Step::moved) finish_download();
+      return step;
+    }
+    s_.from_upstream.added(got.bytes);
+  }
+  const auto part = response_body_->read(s_.from_upstream.view());
+  if (!part) return fail(part.error().reason);
+  end_.down += part->content.size();
+  if (end_.down > s_.most_down) return fail("budget");
+  used_down_ = part->used;
+  if (!redactors_.empty()) {
+    std::string clean(part->content);
+    for (const auto& redactor : redactors_) clean = redactor->push(clean);
+    frame_download(clean);
+  } else if (head_->body.framing == http::Framing::chunked) {
+    frame_download(part->content);
+  } else {
+    down_.content = part->content;
+  }
+  if (down_.content.empty()) s_.from_upstream.consume(std::exchange(used_down_, 0));
+  if (response_body_->done()) finish_download();
+  return Step::moved;
+}
+
+Exchange::Step Exchange::write_down() {
+  if (client_.write_armed()) return Step::waits;
+  const os::Moved put = client_.try_write(down_.rest(), down_.content);
+  if (put.error == EAGAIN) {
+    client_.arm_write();
+    return Step::waits;
+  }
+  if (put.failed()) return fail("client");
+  end_.answered = true;
+  down_.wrote(put.bytes);
+  if (down_.content.empty() && used_down_ != 0) {
+    s_.from_upstream.consume(std::exchange(used_down_, 0));
+  }
+  return Step::moved;
+}
+
+Exchange::Step Exchange::download() {
+  // A head goes out together with the first of its body, where that has come along.
+  const bool more_at_hand = head_ && !download_ended_ && down_.content.empty() &&
+                            !s_.from_upstream.empty() && down_.rest().size() < kRead;
+  if (!down_.empty() && !more_at_hand) return write_down();
+  if (download_ended_) return Step::over;
+  return head_ ? take_body() : read_head();
+}
+
+// --- Both --------------------------------------------------------------------------------------
+
+void Exchange::finish() {
+  if (!end_.problem.empty()) {
+    end_.keep_client = false;
+    end_.keep_upstream = false;
+    return;
+  }
+  end_.keep_client = end_.keep_client && upload_done() && !upload_given_up_;
+  end_.keep_upstream = end_.keep_upstream && end_.keep_client && !upstream_closed_ &&
+                       (s_.from_upstream.empty() || end_.upgraded);
+}
+
+asio::awaitable<ExchangeEnd> Exchange::run() {
+  connection_.allow(connection_.core.limits.idle);
+  // The answer is not there yet: to wait first saves a call in vain.
+  bool asked = false;
+  int moves = 0;
+  while (true) {
+    const Step up = upload();
+    if (up == Step::over) break;
+    if (!asked && upload_ended_ && up_.empty() && !upstream_.holds_bytes()) {
+      upstream_.arm_read();
+      asked = true;
+    }
+    const Step down = download();
+    if (down == Step::over) break;
+    if (up == Step::moved || down == Step::moved) {
+      if (++moves < kTurn) continue;
+      asio::post(connection_.core.io, [alive = connection_.client, &connection = connection_] {
+        if (alive->attached()) connection.wake.notify();
+      });
+    }
+    moves = 0;
+    if (!co_await connection_.pause()) {
+      end_.problem = connection_.core.cut ? "cut" : "idle";
+      break;
+    }
+    connection_.allow(connection_.core.limits.idle);
+  }
+  finish();
+  co_return std::move(end_);
+}
+
+}  // namespace
+
+asio::awaitable<ExchangeEnd> exchange(ExchangeStart start) {
+  Exchange running(start);
+  co_return co_await running.run();
+}
+
+}  // namespace gateway

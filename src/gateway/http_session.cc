@@ -1,0 +1,444 @@
+// One request at a time, from its head to its end; the page to read is serve_one().
+#include "gateway/http_session.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "gateway/relay.h"
+
+namespace gateway {
+namespace {
+
+constexpr std::size_t kRead = std::size_t{16} * 1024;
+// A refused body up to this size is read and forgotten, so that the connection can be kept.
+constexpr std::uint64_t kMostDrained = std::uint64_t{1} << 20;
+
+std::uint64_t left(std::uint64_t budget, std::uint64_t used) {
+  if (budget == policy::kUnlimited) return budget;
+  return budget > used ? budget - used : 0;
+}
+
+}  // namespace
+
+HttpSession::HttpSession(Connection& connection, const Target& target, http::Leg leg)
+    : core_(connection.core), connection_(connection), target_(target), leg_(leg) {
+  admission_.leg = leg;
+  admission_.strictness = core_.holds(plan::Protection::strict_http) ? http::Strictness::strict
+                                                                     : http::Strictness::careless;
+  admission_.protected_names = core_.credentials.header_names();
+}
+
+asio::awaitable<void> HttpSession::run() {
+  while (co_await serve_one() == Next::again) {
+  }
+  if (decided_) co_return;
+  // Every connection leaves one decision at least.
+  Decision decision = this->decision({});
+  decision.verdict = "allow";
+  decision.reason = "no-request";
+  (void)core_.recorder.decision(decision);
+}
+
+asio::awaitable<HttpSession::Next> HttpSession::serve_one() {
+  const auto length = co_await read_head();
+  if (!length) co_return Next::end;
+  if (!*length) co_return co_await reject(length->error());
+  Asked asked;
+  asked.since = Clock::now();
+  if (auto rejection = admit(**length, asked)) co_return co_await reject(*rejection);
+  decide(asked);
+  if (asked.verdict.allow) co_await find_way(asked);
+  count(asked);
+  if (!record(asked)) co_return Next::end;
+  if (!asked.verdict.allow) {
+    const bool misdirected = asked.verdict.reason == "misdirected";
+    co_return co_await refuse(asked, misdirected ? 421 : 403, asked.verdict.reason);
+  }
+  co_return co_await carry_out(asked);
+}
+
+// --- From bytes to a decision ------------------------------------------------------------------
+
+asio::awaitable<std::optional<http::Parsed<std::size_t>>> HttpSession::read_head() {
+  std::size_t seen = 0;
+  bool begun = !from_client_.empty();
+  connection_.allow(begun ? core_.limits.head : core_.limits.idle);
+  // After an answer the next request is seldom there already: to wait first saves a call in vain.
+  if (!begun && decided_ && !connection_.client->holds_bytes()) {
+    connection_.client->arm_read();
+    if (!co_await connection_.pause()) co_return std::nullopt;
+  }
+  while (true) {
+    const auto whole = http::find_head_end(from_client_.view(), seen);
+    if (!whole || *whole != 0) co_return whole;
+    seen = from_client_.view().size();
+    const os::Moved got =
+        co_await connection_.read(*connection_.client, from_client_.make_room(kRead));
+    if (got.failed() || got.end()) {
+      if (!begun) co_return std::nullopt;
+      co_return std::unexpected(http::Rejection{
+          .status = 400, .reason = "incomplete", .text = "the request was cut off"});
+    }
+    from_client_.added(got.bytes);
+    if (!begun) connection_.allow(core_.limits.head);
+    begun = true;
+  }
+}
+
+asio::awaitable<HttpSession::Next> HttpSession::reject(http::Rejection rejection) {
+  Decision decision = this->decision({});
+  decision.verdict = "reject";
+  decision.kind = "protocol";
+  decision.reason = rejection.reason;
+  decided_ = true;
+  if (!core_.recorder.decision(decision)) co_return Next::end;
+  connection_.allow(core_.limits.linger);
+  const std::string answer = http::rejection_response(rejection);
+  if (co_await connection_.write(*connection_.client, answer) == 0) co_await linger();
+  co_return Next::end;
+}
+
+// Whether Host names what the connection was made to; anything else is another origin's business.
+bool HttpSession::stands_for_target(const http::RequestHead& head) const {
+  const std::uint16_t usual = leg_ == http::Leg::tls ? 443 : 80;
+  if (head.host.empty() && head.minor == 0) return true;
+  const auto host = policy::canonical_host(head.host);
+  return host && *host == target_.host && head.port.value_or(usual) == target_.port;
+}
+
+std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& asked) {
+  auto head = http::parse_request(from_client_.view().substr(0, length), admission_);
+  if (!head) return head.error();
+  from_client_.consume(length);
+  asked.head = std::move(*head);
+  asked.request = {.scheme = leg_ == http::Leg::tls ? policy::Scheme::tls : policy::Scheme::http,
+                   .host = target_.host,
+                   .port = target_.port,
+                   .method = asked.head.method};
+  if (asked.head.target != "*") {
+    auto path = policy::canonical_path(
+        asked.head.target,
+        policy::encoded_slash_allowed(core_.policy(), target_.host.name, target_.port));
+    if (!path) {
+      return http::Rejection{.status = 400, .reason = "path", .text = path.error().what};
+    }
+    asked.request.path = std::move(*path);
+  }
+  for (const http::Field& field : asked.head.fields) {
+    asked.request.headers.emplace_back(field.name, field.value);
+  }
+  return std::nullopt;
+}
+
+void HttpSession::decide(Asked& asked) {
+  const auto refuse = [&](std::string reason) {
+    asked.verdict.allow = false;
+    asked.verdict.reason = std::move(reason);
+    asked.verdict.fix.clear();
+  };
+  if (core_.cut) return refuse("cut");
+  if (core_.holds(plan::Protection::sni_check) && !stands_for_target(asked.head)) {
+    return refuse("misdirected");
+  }
+  asked.verdict = policy::decide_request(core_.policy(), asked.request);
+  if (!asked.verdict.allow && !core_.holds(plan::Protection::name_filter)) {
+    asked.verdict = {.allow = true, .treatment = policy::Treatment::inspect};
+  }
+  if (!asked.verdict.allow) return;
+  const policy::Egress* rule = rule_of(core_, asked.verdict);
+  if (rule != nullptr) {
+    const Used& used = core_.used[asked.verdict.rule_index];
+    if (used.requests >= rule->max_requests) return refuse("max-requests");
+    if (used.up >= rule->max_up || used.down >= rule->max_down) return refuse("budget");
+    if (asked.head.body.framing == http::Framing::length &&
+        asked.head.body.length > rule->max_body) {
+      return refuse("max-body");
+    }
+  }
+  if (!core_.credentials.any()) return;
+  asked.handling = core_.credentials.handle(asked.head, asked.request, rule);
+  if (!asked.handling.reason.empty()) refuse(asked.handling.reason);
+}
+
+// Resolves and judges the name's addresses, once for each connection that is to be made. A kept one
+// that has ended meanwhile, or that has spoken unasked, is made anew.
+asio::awaitable<void> HttpSession::find_way(Asked& asked) {
+  if (connection_.upstream && connection_.upstream->quiet()) co_return;
+  drop_upstream();
+  auto vetted = co_await find_route(core_, target_, rule_of(core_, asked.verdict));
+  if (!vetted) {
+    asked.unresolved =
+        vetted.error().kind == base::Kind::not_found ? "no-such-name" : "name-server";
+    co_return;
+  }
+  asked.vetted = std::move(*vetted);
+  mixed_ = asked.vetted.mixed();
+  if (!asked.vetted.passed.empty()) {
+    address_ = policy::to_string(asked.vetted.passed.front().address());
+    co_return;
+  }
+  address_ = asked.vetted.refused;
+  asked.verdict.allow = false;
+  asked.verdict.reason = asked.vetted.reason;
+  asked.verdict.fix.clear();
+}
+
+void HttpSession::count(Asked& asked) {
+  if (asked.verdict.allow && rule_of(core_, asked.verdict) != nullptr) {
+    ++core_.used[asked.verdict.rule_index].requests;
+  }
+}
+
+Decision HttpSession::decision(const Asked& asked) const {
+  Decision decision;
+  decision.way = "http";
+  decision.conn = connection_.id;
+  decision.host = target_.host.name;
+  decision.port = target_.port;
+  decision.tls = leg_ == http::Leg::tls ? "terminated" : "";
+  decision.method = asked.head.method;
+  decision.path = asked.request.path;
+  if (!asked.head.method.empty()) {
+    decision.url = leg_ == http::Leg::tls ? "https://" : "http://";
+    decision.url += target_.host.name;
+    if (target_.port != (leg_ == http::Leg::tls ? 443 : 80)) {
+      decision.url += ":" + std::to_string(target_.port);
+    }
+    decision.url += http::path_of(asked.head);
+    if (asked.head.target.find('?') != std::string::npos) decision.url += "?[redacted]";
+  }
+  return decision;
+}
+
+bool HttpSession::record(Asked& asked) {
+  Decision decision = this->decision(asked);
+  const policy::Verdict& verdict = asked.verdict;
+  decision.rule = verdict.rule;
+  decision.reason = verdict.reason;
+  decision.credential = asked.handling.credential;
+  decision.address = address_;
+  decision.mixed = mixed_ && verdict.allow;
+  if (verdict.allow) {
+    decision.verdict = "allow";
+  } else {
+    const bool range = !asked.vetted.reason.empty() && asked.vetted.passed.empty();
+    decision.kind = range                            ? "range"
+                    : !asked.handling.reason.empty() ? "credential"
+                                                     : kind_of(verdict.reason);
+    decision.fix = verdict.fix;
+  }
+  decided_ = true;
+  auto ref = core_.recorder.decision(decision);
+  if (!ref) return false;
+  asked.ref = *ref;
+  if (!asked.handling.misuse) return true;
+  base::JsonObject object;
+  object.add("credential", asked.handling.credential).add("reason", verdict.reason);
+  object.add("where", asked.handling.where).add("host", target_.host.name);
+  object.add("port", target_.port).add("method", asked.head.method);
+  object.add("path", asked.request.path);
+  return core_.recorder.event("credential.refused", object.members()).has_value();
+}
+
+// --- Refusing ----------------------------------------------------------------------------------
+
+asio::awaitable<HttpSession::Next> HttpSession::refuse(Asked& asked, unsigned status,
+                                                       std::string reason) {
+  // A sender that waits for 100 (Continue) may send its body or not: nobody can tell where the next
+  // request starts.
+  const bool keep =
+      asked.head.keep_alive && !asked.head.expect_continue &&
+      (asked.head.body.framing != http::Framing::length || asked.head.body.length <= kMostDrained);
+  const http::Refusal refusal{.reason = std::move(reason),
+                              .rule = asked.verdict.rule,
+                              .host = target_.host.name,
+                              .port = target_.port,
+                              .method = asked.head.method,
+                              .path = asked.request.path,
+                              .fix = asked.verdict.fix};
+  connection_.allow(core_.limits.head);
+  const std::string answer =
+      http::refusal_response(status, refusal, keep ? http::After::keep : http::After::close);
+  if (co_await connection_.write(*connection_.client, answer) != 0) co_return Next::end;
+  if (keep && co_await drain_body(asked)) co_return Next::again;
+  co_await linger();
+  co_return Next::end;
+}
+
+asio::awaitable<bool> HttpSession::drain_body(const Asked& asked) {
+  http::BodyReader body(asked.head.body, 400);
+  std::uint64_t drained = 0;
+  while (!body.done()) {
+    if (from_client_.empty()) {
+      const os::Moved got =
+          co_await connection_.read(*connection_.client, from_client_.make_room(kRead));
+      if (got.failed() || got.end()) co_return false;
+      from_client_.added(got.bytes);
+      drained += got.bytes;
+      if (drained > kMostDrained + kRead) co_return false;
+    }
+    const auto part = body.read(from_client_.view());
+    if (!part) co_return false;
+    from_client_.consume(part->used);
+  }
+  co_return true;
+}
+
+// Lets the peer read our last words before the socket goes: bytes that nobody reads would make the
+// kernel send a reset, which overtakes them.
+asio::awaitable<void> HttpSession::linger() {
+  connection_.client->shut_down_write();
+  connection_.allow(core_.limits.linger);
+  std::uint64_t drained = 0;
+  while (drained < kMostDrained * 4) {
+    const os::Moved got = co_await connection_.read(*connection_.client, core_.scratch);
+    if (got.failed() || got.end()) co_return;
+    drained += got.bytes;
+  }
+}
+
+// --- Carrying out ------------------------------------------------------------------------------
+
+asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
+  const std::string problem = co_await connect(asked);
+  if (connection_.stopped()) co_return Next::end;
+  if (!problem.empty()) {
+    ended(asked, 502, {.problem = problem});
+    co_return co_await refuse(asked, 502, problem);
+  }
+  for (const std::string& name : asked.handling.strip) http::remove_fields(asked.head.fields, name);
+  std::vector<std::string> secret_fields;
+  if (core_.credentials.any()) {
+    if (core_.credentials.bound_to(asked.request)) {
+      // What comes back must be readable, and whole, for the secret to be taken out of it (N164).
+      http::set_field(asked.head.fields, "accept-encoding", "identity");
+      http::remove_fields(asked.head.fields, "range");
+      http::remove_fields(asked.head.fields, "if-range");
+    }
+    if (!asked.handling.injections.empty()) {
+      const auto refused = co_await core_.credentials.inject(connection_, asked.head, asked.request,
+                                                             asked.handling, verified_tls_);
+      if (connection_.stopped()) co_return Next::end;
+      if (!refused) {
+        ended(asked, 502, {.problem = "broker"});
+        co_return co_await refuse(asked, 502, "broker");
+      }
+      if (!refused->empty()) {
+        asked.verdict.allow = false;
+        asked.verdict.reason = *refused;
+        asked.handling.reason = *refused;
+        if (!record(asked)) co_return Next::end;
+        co_return co_await refuse(asked, 403, *refused);
+      }
+      for (const Injection& injection : asked.handling.injections) {
+        secret_fields.push_back(core_.credentials.header_of(injection.credential));
+      }
+    }
+  }
+  const policy::Egress* rule = rule_of(core_, asked.verdict);
+  const Used used = rule != nullptr ? core_.used[asked.verdict.rule_index] : Used{};
+  ExchangeEnd end = co_await exchange(
+      {.connection = connection_,
+       .request = asked.head,
+       .from_client = from_client_,
+       .from_upstream = from_upstream_,
+       .marked = core_.credentials.marked(),
+       .redactions = core_.credentials.redactions(asked.request),
+       .most_body = rule != nullptr ? rule->max_body : policy::kUnlimited,
+       .most_up = rule != nullptr ? left(rule->max_up, used.up) : policy::kUnlimited,
+       .most_down = rule != nullptr ? left(rule->max_down, used.down) : policy::kUnlimited,
+       .secret_fields = std::move(secret_fields)});
+  co_return co_await after(asked, std::move(end));
+}
+
+asio::awaitable<std::string> HttpSession::connect(Asked& asked) {
+  if (connection_.upstream) co_return std::string();
+  if (!asked.unresolved.empty()) co_return asked.unresolved;
+  const auto address = co_await dial(connection_, asked.vetted, target_.port);
+  if (!address) co_return std::string("unreachable");
+  reused_ = false;
+  verified_tls_ = false;
+  address_ = policy::to_string(*address);
+  if (leg_ != http::Leg::tls) co_return std::string();
+  connection_.allow(core_.limits.handshake);
+  auto context = core_.upstream_tls();
+  if (!context ||
+      !connection_.upstream->start_tls(*context, Stream::Side::client, target_.host.name)) {
+    drop_upstream();
+    co_return std::string("upstream_tls");
+  }
+  if (co_await connection_.handshake(*connection_.upstream) != 0) {
+    const bool certificate = !connection_.upstream->certificate_problem().empty();
+    drop_upstream();
+    co_return std::string(certificate ? "upstream_certificate" : "upstream_tls");
+  }
+  verified_tls_ = core_.holds(plan::Protection::upstream_verify);
+  co_return std::string();
+}
+
+void HttpSession::drop_upstream() {
+  if (connection_.upstream) {
+    connection_.upstream->close();
+    connection_.upstream->detach();
+    connection_.upstream.reset();
+  }
+  from_upstream_.clear();
+}
+
+void HttpSession::ended(const Asked& asked, unsigned status, const ExchangeEnd& end) {
+  const auto ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - asked.since).count();
+  core_.recorder.ended(asked.ref, {.status = status,
+                                   .bytes_up = end.up,
+                                   .bytes_down = end.down,
+                                   .ms = static_cast<std::uint64_t>(ms),
+                                   .problem = end.problem});
+  if (rule_of(core_, asked.verdict) != nullptr) {
+    core_.used[asked.verdict.rule_index].up += end.up;
+    core_.used[asked.verdict.rule_index].down += end.down;
+  }
+}
+
+asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd end) {
+  for (const std::size_t mark : end.in_body) {
+    base::JsonObject object;
+    object.add("credential", core_.credentials.name_of_mark(mark));
+    object.add("reason", "placeholder_in_body").add("host", target_.host.name);
+    object.add("port", target_.port).add("method", asked.head.method);
+    object.add("path", asked.request.path);
+    if (!core_.recorder.event("credential.refused", object.members())) co_return Next::end;
+  }
+  ended(asked, end.status, end);
+  if (end.upgraded && end.problem.empty()) co_return co_await upgrade(asked);
+  if (!end.keep_upstream) drop_upstream();
+  // A kept connection that its server closed just now: the client sees the same, and tries again.
+  if (end.silent && std::exchange(reused_, true)) co_return Next::end;
+  reused_ = true;
+  if (end.keep_client) co_return Next::again;
+  if (end.problem.empty()) {
+    co_await linger();
+  } else if (!end.answered && end.problem != "client" && !connection_.stopped()) {
+    const bool body = end.problem == "max-body" || end.problem == "budget";
+    asked.head.keep_alive = false;
+    co_return co_await refuse(asked, body ? 413 : 502, end.problem);
+  } else {
+    // The answer was begun and cannot be ended in order: the client must not take it for whole.
+    connection_.client->reset();
+  }
+  co_return Next::end;
+}
+
+asio::awaitable<HttpSession::Next> HttpSession::upgrade(Asked& asked) {
+  const policy::Egress* rule = rule_of(core_, asked.verdict);
+  const Used used = rule != nullptr ? core_.used[asked.verdict.rule_index] : Used{};
+  const Relayed relayed = co_await relay(
+      connection_,
+      {.up = from_client_.take(),
+       .down = from_upstream_.take(),
+       .most_up = rule != nullptr ? left(rule->max_up, used.up) : policy::kUnlimited,
+       .most_down = rule != nullptr ? left(rule->max_down, used.down) : policy::kUnlimited});
+  ended(asked, 101, {.up = relayed.up, .down = relayed.down, .problem = relayed.problem});
+  co_return Next::end;
+}
+
+}  // namespace gateway

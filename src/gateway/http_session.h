@@ -1,0 +1,76 @@
+// The HTTP requests of one connection: each is parsed, decided, recorded and only then carried out.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "gateway/buffer.h"
+#include "gateway/core.h"
+#include "gateway/credentials.h"
+#include "gateway/exchange.h"
+#include "gateway/target.h"
+#include "http/http.h"
+
+namespace gateway {
+
+class HttpSession {
+ public:
+  // Leg::plain: captured plain HTTP; Leg::tls: inside TLS that ends here.
+  HttpSession(Connection& connection, const Target& target, http::Leg leg);
+  HttpSession(const HttpSession&) = delete;
+  HttpSession& operator=(const HttpSession&) = delete;
+
+  // Until the connection is over. At least one decision is recorded.
+  asio::awaitable<void> run();
+
+ private:
+  enum class Next { again, end };
+  // One request with all that was decided about it.
+  struct Asked {
+    http::RequestHead head;
+    policy::Request request;
+    policy::Verdict verdict;
+    Handling handling;
+    Vetted vetted;           // when a connection has to be made
+    std::string unresolved;  // why there is no address to dial
+    std::uint64_t ref = 0;   // of its decision
+    Clock::time_point since;
+  };
+
+  asio::awaitable<Next> serve_one();
+  // The length of the head that from_client_ starts with; nullopt: the connection is over.
+  asio::awaitable<std::optional<http::Parsed<std::size_t>>> read_head();
+  asio::awaitable<Next> reject(http::Rejection rejection);
+  [[nodiscard]] std::optional<http::Rejection> admit(std::size_t length, Asked& asked);
+  void decide(Asked& asked);
+  void count(Asked& asked);
+  asio::awaitable<void> find_way(Asked& asked);
+  [[nodiscard]] bool record(Asked& asked);
+  asio::awaitable<Next> refuse(Asked& asked, unsigned status, std::string reason);
+  asio::awaitable<Next> carry_out(Asked& asked);
+  // "" or why there is no connection to the upstream.
+  asio::awaitable<std::string> connect(Asked& asked);
+  asio::awaitable<Next> after(Asked& asked, ExchangeEnd end);
+  asio::awaitable<Next> upgrade(Asked& asked);
+  asio::awaitable<bool> drain_body(const Asked& asked);
+  asio::awaitable<void> linger();
+  void drop_upstream();
+  void ended(const Asked& asked, unsigned status, const ExchangeEnd& end);
+  [[nodiscard]] Decision decision(const Asked& asked) const;
+  [[nodiscard]] bool stands_for_target(const http::RequestHead& head) const;
+
+  Core& core_;
+  Connection& connection_;
+  const Target& target_;
+  http::Leg leg_;
+  http::Admission admission_;
+  Buffer from_client_;
+  Buffer from_upstream_;
+  std::string address_;  // of the upstream, as text
+  bool verified_tls_ = false;
+  bool mixed_ = false;
+  bool reused_ = false;   // the upstream has answered before
+  bool decided_ = false;  // some decision was recorded
+};
+
+}  // namespace gateway

@@ -1,0 +1,26 @@
+// What a connection's first bytes say, without taking them out of the socket.
+#pragma once
+
+#include <string>
+
+#include "gateway/core.h"
+#include "http/http.h"
+
+namespace gateway {
+
+struct Opening {
+  policy::Scheme scheme = policy::Scheme::tcp;  // tls or http; tcp: nothing that is known
+  http::Hello hello;                            // of Scheme::tls
+  std::string problem;  // "closed", "no-bytes", or why a ClientHello is malformed
+};
+
+// Sleeps until the bytes tell, within Limits::first_bytes. They stay where they are, so that a
+// tunnel forwards the ClientHello as it came.
+asio::awaitable<Opening> look(Connection& connection);
+
+// Refuses in the peer's own words, where there are any: a TLS alert, an HTTP response
+// (`http_answer`, may be empty), else a reset.
+asio::awaitable<void> turn_away(Connection& connection, policy::Scheme scheme,
+                                std::string http_answer);
+
+}  // namespace gateway

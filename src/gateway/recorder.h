@@ -1,0 +1,70 @@
+// What the gateway tells the journal: decisions before anything leaves, and how each ended.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/base.h"
+#include "journal/journal.h"
+
+namespace gateway {
+
+// One egress.decision (contract, Journal). Empty members are left out.
+struct Decision {
+  std::string verdict = "deny";  // allow, deny, reject, audit
+  std::string kind;  // host, port, method, path, range, credential, protocol; "" when allowed
+  std::string rule;
+  std::string reason;
+  std::string way = "tcp";
+  std::uint64_t conn = 0;
+  std::string host;
+  std::uint16_t port = 0;
+  std::string address;  // dialled, or what was refused
+  std::string method;
+  std::string path;
+  std::string url;  // the query is redacted
+  std::string tls;  // "", "opaque", "terminated"
+  std::string credential;
+  std::uint64_t count = 1;
+  std::string fix;
+  bool mixed = false;  // some of the name's addresses were refused
+};
+
+struct Ended {
+  unsigned status = 0;  // HTTP; 0 for a tunnel
+  std::uint64_t bytes_up = 0;
+  std::uint64_t bytes_down = 0;
+  std::uint64_t ms = 0;
+  std::string problem;  // "" when it ended in order
+};
+
+[[nodiscard]] std::string members(const Decision& decision);
+
+// The channel to the journal. A decision is handed over when its call has returned; ends and other
+// news may be kept for a moment and go along with the next decision. When the journal does not take
+// a decision within two seconds or is gone, the answer is an error for ever after: refuse.
+class Recorder {
+ public:
+  explicit Recorder(ipc::Channel channel) : channel_(std::move(channel)) {}
+
+  // Returns the reference that ended() takes.
+  [[nodiscard]] base::Result<std::uint64_t> decision(const Decision& decision);
+  [[nodiscard]] base::Status event(std::string_view type, std::string members);
+  void ended(std::uint64_t of, const Ended& ended);
+  // Sends what was kept.
+  [[nodiscard]] base::Status flush();
+  [[nodiscard]] bool lost() const { return lost_; }
+  [[nodiscard]] bool holds() const { return !kept_.empty(); }
+
+ private:
+  void keep(journal::Draft draft) { kept_.push_back(base::encode(draft)); }
+
+  ipc::Channel channel_;
+  std::vector<std::string> kept_;
+  std::uint64_t refs_ = 0;
+  bool lost_ = false;
+};
+
+}  // namespace gateway

@@ -1,0 +1,155 @@
+// The relay: each direction is moved on as far as it goes, then both sleep together.
+#include "gateway/relay.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <optional>
+
+namespace gateway {
+namespace {
+
+constexpr std::size_t kBuffer = std::size_t{16} * 1024;
+constexpr std::size_t kPipe = std::size_t{1024} * 1024;
+// From here on a pipe pays for itself.
+constexpr std::uint64_t kSpliceFrom = std::uint64_t{64} * 1024;
+// After so many moves in a row others get their turn.
+constexpr int kTurn = 16;
+
+// One direction.
+class Flow {
+ public:
+  Flow(Stream& from, Stream& to, std::string first, std::uint64_t most)
+      : from_(from), to_(to), buffer_(std::move(first)), most_(most) {}
+
+  enum class State { moved, waits, through, broken, spent };
+
+  // One read and one write at most.
+  State step() {
+    if (through_) return State::through;
+    if (held() == 0 ? from_.read_armed() : to_.write_armed()) return State::waits;
+    if (!pipe_ && total_ >= kSpliceFrom && !from_.tls() && !to_.tls() && buffer_.empty()) join();
+    const State state = pipe_ ? splice() : copy();
+    if (state == State::waits && held() == 0) from_.arm_read();
+    if (state == State::waits && held() != 0) to_.arm_write();
+    return total_ > most_ ? State::spent : state;
+  }
+  [[nodiscard]] bool through() const { return through_; }
+  [[nodiscard]] std::uint64_t total() const { return total_; }
+
+ private:
+  struct Pipe {
+    base::Fd out;
+    base::Fd in;
+    std::size_t held = 0;
+  };
+
+  [[nodiscard]] std::size_t held() const { return pipe_ ? pipe_->held : buffer_.size() - at_; }
+
+  // Without a pipe, which is a matter of descriptors at most, bytes are copied as before.
+  void join() {
+    auto pipe = os::pipe_nonblocking();
+    if (!pipe) return;
+    if (!os::set_pipe_size(pipe->second.get(), kPipe)) return;
+    pipe_.emplace(std::move(pipe->first), std::move(pipe->second));
+    buffer_ = std::string();
+  }
+
+  State copy() {
+    if (held() == 0) {
+      buffer_.resize(kBuffer);
+      at_ = 0;
+      const os::Moved got = from_.try_read(buffer_);
+      buffer_.resize(got.bytes);
+      if (got.error == EAGAIN) return State::waits;
+      if (got.failed()) return State::broken;
+      if (got.end()) return finish();
+    }
+    const os::Moved put = to_.try_write(std::string_view(buffer_).substr(at_));
+    if (put.error == EAGAIN) return State::waits;
+    if (put.failed()) return State::broken;
+    at_ += put.bytes;
+    total_ += put.bytes;
+    if (at_ == buffer_.size()) {
+      buffer_.clear();
+      at_ = 0;
+    }
+    return State::moved;
+  }
+
+  State splice() {
+    if (!from_.open() || !to_.open()) return State::broken;
+    if (pipe_->held == 0) {
+      const os::Moved got = os::splice(from_.fd(), pipe_->in.get(), kPipe);
+      if (got.error == EAGAIN) return State::waits;
+      if (got.failed()) return State::broken;
+      if (got.end()) return finish();
+      pipe_->held = got.bytes;
+    }
+    const os::Moved put = os::splice(pipe_->out.get(), to_.fd(), pipe_->held);
+    if (put.error == EAGAIN) return State::waits;
+    if (put.failed() || put.end()) return State::broken;
+    pipe_->held -= put.bytes;
+    total_ += put.bytes;
+    return State::moved;
+  }
+
+  State finish() {
+    through_ = true;
+    buffer_ = std::string();
+    to_.shut_down_write();
+    return State::through;
+  }
+
+  Stream& from_;
+  Stream& to_;
+  std::string buffer_;
+  std::size_t at_ = 0;
+  std::optional<Pipe> pipe_;
+  std::uint64_t most_;
+  std::uint64_t total_ = 0;
+  bool through_ = false;
+};
+
+std::string problem_of(Flow::State state) {
+  return state == Flow::State::spent ? "budget" : state == Flow::State::broken ? "reset" : "";
+}
+
+}  // namespace
+
+asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
+  Flow up(*connection.client, *connection.upstream, std::move(start.up), start.most_up);
+  Flow down(*connection.upstream, *connection.client, std::move(start.down), start.most_down);
+  Relayed result;
+  int moves = 0;
+  connection.allow(connection.core.limits.idle);
+  while (!up.through() || !down.through()) {
+    const Flow::State one = up.step();
+    const Flow::State other = down.step();
+    result.problem = problem_of(problem_of(one).empty() ? other : one);
+    if (!result.problem.empty()) break;
+    if (one == Flow::State::moved || other == Flow::State::moved) {
+      if (++moves < kTurn) continue;
+      // Somebody else's turn; what came for us meanwhile is kept by the wake.
+      asio::post(connection.core.io, [alive = connection.client, &connection] {
+        if (alive->attached()) connection.wake.notify();
+      });
+    }
+    moves = 0;
+    const bool half = up.through() || down.through();
+    connection.allow(half ? connection.core.limits.half_closed : connection.core.limits.idle);
+    if (!co_await connection.pause()) {
+      result.problem = connection.core.cut ? "cut" : "idle";
+      break;
+    }
+  }
+  result.up = up.total();
+  result.down = down.total();
+  if (result.problem == "reset") {
+    connection.client->reset();
+    connection.upstream->reset();
+  }
+  co_return result;
+}
+
+}  // namespace gateway

@@ -1,0 +1,29 @@
+// Moves bytes between the two ends of a connection, both ways at once, until both are through.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gateway/core.h"
+
+namespace gateway {
+
+struct Relayed {
+  std::uint64_t up = 0;
+  std::uint64_t down = 0;
+  std::string problem;  // "", "idle", "reset", "budget"
+};
+
+// What was read already and comes first, and how much may flow.
+struct RelayStart {
+  std::string up;
+  std::string down;
+  std::uint64_t most_up = policy::kUnlimited;
+  std::uint64_t most_down = policy::kUnlimited;
+};
+
+// connection.client ↔ connection.upstream. An end of one direction is passed on and the other one
+// keeps flowing (N124, F33). Two plain sockets are joined by splice(2) once there is much to move.
+asio::awaitable<Relayed> relay(Connection& connection, RelayStart start);
+
+}  // namespace gateway

@@ -1,0 +1,192 @@
+// The flow of one connection, top to bottom: where it was going, what it says, what the policy
+// says, the record, and then the act.
+#include "gateway/session.h"
+
+#include "gateway/http_session.h"
+#include "gateway/opening.h"
+#include "gateway/relay.h"
+#include "gateway/target.h"
+
+namespace gateway {
+namespace {
+
+struct Judged {
+  policy::Verdict verdict;
+  policy::Scheme scheme = policy::Scheme::tcp;
+};
+
+policy::Verdict refuse(std::string reason) {
+  policy::Verdict verdict;
+  verdict.reason = std::move(reason);
+  return verdict;
+}
+
+policy::Verdict ask(const Core& core, const Target& target, policy::Scheme scheme) {
+  return policy::decide_connection(core.policy(),
+                                   {.scheme = scheme, .host = target.host, .port = target.port});
+}
+
+// TLS for another name than the one that was looked up is somebody else's (N52, N56); without a
+// name nobody can tell whose it is (N57), and an encrypted name hides it (N64).
+std::string name_problem(const Core& core, const Target& target, const http::Hello& hello) {
+  if (!core.holds(plan::Protection::sni_check)) return {};
+  if (hello.server_name.empty()) return "sni-missing";
+  if (hello.server_name != target.host.name) return "sni-mismatch";
+  return {};
+}
+
+// Raw where a rule says so, without a look at the bytes; else by what they are.
+asio::awaitable<Judged> judge(Connection& connection, const Target& target) {
+  Core& core = connection.core;
+  if (core.cut) co_return Judged{.verdict = refuse("cut")};
+  if (!target.problem.empty()) co_return Judged{.verdict = refuse(target.problem)};
+  Judged judged{.verdict = ask(core, target, policy::Scheme::tcp)};
+  if (judged.verdict.allow || target.literal) co_return judged;
+  Opening opening = co_await look(connection);
+  judged.scheme = opening.scheme;
+  if (core.cut) {
+    judged.verdict = refuse("cut");
+    co_return judged;
+  }
+  judged.verdict = ask(core, target, opening.scheme);
+  if (!judged.verdict.allow && !core.holds(plan::Protection::name_filter)) {
+    judged.verdict = {.allow = true, .treatment = policy::Treatment::tunnel};
+  }
+  if (!judged.verdict.allow) co_return judged;
+  if (opening.scheme == policy::Scheme::tls && opening.problem.empty()) {
+    opening.problem = name_problem(core, target, opening.hello);
+  }
+  if (!opening.problem.empty()) judged.verdict = refuse(opening.problem);
+  co_return judged;
+}
+
+Decision decision_of(const Connection& connection, const Target& target, const Judged& judged) {
+  Decision decision;
+  decision.verdict = judged.verdict.allow ? "allow" : "deny";
+  decision.rule = judged.verdict.rule;
+  decision.reason = judged.verdict.reason;
+  decision.fix = judged.verdict.fix;
+  if (!judged.verdict.allow) decision.kind = kind_of(judged.verdict.reason);
+  decision.conn = connection.id;
+  decision.host = target.host.name;
+  decision.port = target.port;
+  if (judged.scheme == policy::Scheme::tls) decision.tls = "opaque";
+  return decision;
+}
+
+asio::awaitable<void> turn_away(Connection& connection, const Target& target,
+                                const Judged& judged) {
+  const http::Refusal refusal{.reason = judged.verdict.reason,
+                              .rule = judged.verdict.rule,
+                              .host = target.host.name,
+                              .port = target.port,
+                              .method = {},
+                              .path = {},
+                              .fix = judged.verdict.fix};
+  co_await turn_away(connection, judged.scheme,
+                     http::refusal_response(403, refusal, http::After::close));
+}
+
+std::uint64_t left(std::uint64_t budget, std::uint64_t used) {
+  if (budget == policy::kUnlimited) return budget;
+  return budget > used ? budget - used : 0;
+}
+
+// Bytes both ways; of TLS, the client's hello goes out as it came.
+asio::awaitable<void> tunnel(Connection& connection, const Target& target, Judged judged) {
+  Core& core = connection.core;
+  const auto since = Clock::now();
+  const policy::Egress* rule = rule_of(core, judged.verdict);
+  auto vetted = co_await find_route(core, target, rule);
+  Decision decision = decision_of(connection, target, judged);
+  if (vetted && vetted->passed.empty()) {
+    decision.verdict = "deny";
+    decision.kind = "range";
+    decision.reason = judged.verdict.reason = vetted->reason;
+    decision.address = vetted->refused;
+    judged.verdict.allow = false;
+  } else if (vetted) {
+    decision.address = policy::to_string(vetted->passed.front().address());
+    decision.mixed = vetted->mixed();
+  }
+  const auto ref = core.recorder.decision(decision);
+  if (!ref || !judged.verdict.allow || connection.stopped()) {
+    co_return co_await turn_away(connection, target, judged);
+  }
+  std::string problem;
+  if (!vetted) {
+    problem = vetted.error().kind == base::Kind::not_found ? "no-such-name" : "name-server";
+  } else if (!co_await dial(connection, *vetted, target.port)) {
+    problem = "unreachable";
+  }
+  Relayed relayed{.problem = problem};
+  if (problem.empty()) {
+    const Used used = rule != nullptr ? core.used[judged.verdict.rule_index] : Used{};
+    relayed = co_await relay(
+        connection,
+        {.up = {},
+         .down = {},
+         .most_up = rule != nullptr ? left(rule->max_up, used.up) : policy::kUnlimited,
+         .most_down = rule != nullptr ? left(rule->max_down, used.down) : policy::kUnlimited});
+    if (rule != nullptr) {
+      core.used[judged.verdict.rule_index].up += relayed.up;
+      core.used[judged.verdict.rule_index].down += relayed.down;
+    }
+  } else {
+    connection.client->reset();
+  }
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since);
+  core.recorder.ended(*ref, {.status = 0,
+                             .bytes_up = relayed.up,
+                             .bytes_down = relayed.down,
+                             .ms = static_cast<std::uint64_t>(ms.count()),
+                             .problem = relayed.problem});
+}
+
+// TLS ends here, with a leaf for this one name; inside is HTTP.
+asio::awaitable<void> terminate(Connection& connection, const Target& target,
+                                const Judged& judged) {
+  Core& core = connection.core;
+  std::string problem = "no-authority";
+  if (core.authority != nullptr) {
+    connection.allow(core.limits.handshake);
+    auto context = core.authority->server_context(target.host.name);
+    if (context && connection.client->start_tls(*context, Stream::Side::server, "")) {
+      problem = co_await connection.handshake(*connection.client) == 0 ? "" : "client-handshake";
+    }
+  }
+  if (problem.empty()) {
+    HttpSession session(connection, target, http::Leg::tls);
+    co_return co_await session.run();
+  }
+  Decision decision = decision_of(connection, target, judged);
+  decision.verdict = "reject";
+  decision.kind = "protocol";
+  decision.reason = problem;
+  decision.tls = "terminated";
+  (void)core.recorder.decision(decision);
+}
+
+}  // namespace
+
+asio::awaitable<void> serve_session(Core& core, base::Fd socket) {
+  Connection connection(core, std::move(socket));
+  const auto destination = core.destination_of(connection.client->fd());
+  if (!destination) co_return;  // reset before it was accepted: there is nothing to decide about
+  const Target target = find_target(core, *destination);
+  const Judged judged = co_await judge(connection, target);
+  if (!judged.verdict.allow) {
+    if (!core.recorder.decision(decision_of(connection, target, judged))) co_return;
+    co_return co_await turn_away(connection, target, judged);
+  }
+  if (judged.verdict.treatment == policy::Treatment::tunnel) {
+    co_return co_await tunnel(connection, target, judged);
+  }
+  if (judged.scheme == policy::Scheme::tls) {
+    co_return co_await terminate(connection, target, judged);
+  }
+  HttpSession session(connection, target, http::Leg::plain);
+  co_await session.run();
+}
+
+}  // namespace gateway

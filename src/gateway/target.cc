@@ -1,0 +1,151 @@
+// From the address that a client used to the address that is dialled; they are never the same
+// thing.
+#include "gateway/target.h"
+
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+
+namespace gateway {
+
+Target find_target(const Core& core, const os::Endpoint& destination) {
+  const policy::Address address = to_address(destination);
+  Target target{.port = destination.port};
+  if (core.names.in_pool(address)) {
+    target.host.name = core.names.name_of(address);
+    if (!target.host.name.empty()) return target;
+    target.problem = "unknown-address";
+  } else {
+    target.literal = address;
+  }
+  target.host = {.name = policy::to_string(address), .is_address = true};
+  return target;
+}
+
+asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target target,
+                                                 const policy::Egress* rule) {
+  std::vector<policy::Address> addresses;
+  if (target.literal) {
+    addresses.push_back(*target.literal);
+  } else if (target.host.name == policy::kHostName) {
+    for (const char* own : {"127.0.0.1", "::1"}) addresses.push_back(*policy::parse_address(own));
+  } else {
+    addresses = CO_TRY(co_await core.resolver.resolve(target.host.name));
+  }
+  co_return core.guard.vet(rule, target.host, addresses);
+}
+
+namespace {
+
+// Addresses are tried in order, the next one when the last has failed or was silent for this long.
+constexpr std::chrono::milliseconds kStagger{1000};
+
+// Attempts that run at once; the first that connects wins. All addresses have passed the guard
+// before the race begins (N81).
+class Race {
+ public:
+  Race(Connection& connection, const Vetted& vetted, std::uint16_t port)
+      : connection_(connection), vetted_(vetted), port_(port), timer_(connection.core.io) {}
+  ~Race() {
+    for (const Attempt& attempt : attempts_) {
+      attempt.stream->close();
+      attempt.stream->detach();
+    }
+  }
+  Race(const Race&) = delete;
+  Race& operator=(const Race&) = delete;
+
+  // Starts attempts until one is under way or none is left.
+  void start_next() {
+    late_ = false;
+    while (next_ < vetted_.passed.size()) {
+      const Passed& to = vetted_.passed[next_++];
+      auto socket = connection_.core.connector.start(to, port_);
+      if (!socket) {
+        error_ = socket.error().number;
+        continue;
+      }
+      attempts_.push_back({.address = to.address(),
+                           .stream = std::make_shared<Stream>(
+                               connection_.core.io, std::move(*socket), connection_.wake)});
+      attempts_.back().stream->arm_write();
+      break;
+    }
+    if (next_ == vetted_.passed.size()) return;
+    timer_.expires_after(kStagger);
+    timer_.async_wait(
+        [this, alive = attempts_.back().stream](const boost::system::error_code& error) {
+          if (error || !alive->attached()) return;
+          late_ = true;
+          connection_.wake.notify();
+        });
+  }
+
+  // Looks at what was decided since; the winner becomes connection.upstream.
+  [[nodiscard]] std::optional<policy::Address> winner() {
+    for (std::size_t i = 0; i < attempts_.size();) {
+      if (attempts_[i].stream->write_armed()) {
+        ++i;
+        continue;
+      }
+      error_ = os::connect_result(attempts_[i].stream->fd());
+      const Attempt attempt = attempts_[i];
+      attempts_.erase(attempts_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (error_ == 0) {
+        connection_.upstream = attempt.stream;
+        return attempt.address;
+      }
+      attempt.stream->close();
+      attempt.stream->detach();
+    }
+    if (attempts_.empty() || late_) start_next();
+    return std::nullopt;
+  }
+  [[nodiscard]] bool over() const { return attempts_.empty(); }
+  [[nodiscard]] int error() const { return error_; }
+
+ private:
+  struct Attempt {
+    policy::Address address;
+    std::shared_ptr<Stream> stream;
+  };
+
+  Connection& connection_;
+  const Vetted& vetted_;
+  std::uint16_t port_;
+  asio::steady_timer timer_;
+  std::vector<Attempt> attempts_;
+  std::size_t next_ = 0;
+  bool late_ = false;
+  int error_ = EHOSTUNREACH;
+};
+
+}  // namespace
+
+asio::awaitable<base::Result<policy::Address>> dial(Connection& connection, Vetted vetted,
+                                                    std::uint16_t port) {
+  connection.allow(connection.core.limits.connect);
+  Race race(connection, vetted, port);
+  race.start_next();
+  while (!race.over()) {
+    if (!co_await connection.pause()) co_return base::system_error("connect", ETIMEDOUT);
+    if (const auto address = race.winner()) co_return *address;
+  }
+  co_return base::system_error("connect", race.error());
+}
+
+const policy::Egress* rule_of(const Core& core, const policy::Verdict& verdict) {
+  return verdict.rule.empty() ? nullptr : &core.policy().egress[verdict.rule_index];
+}
+
+std::string kind_of(const std::string& reason) {
+  for (const char* same : {"host", "port", "method", "path", "range", "credential"}) {
+    if (reason == same) return reason;
+  }
+  if (reason == "blocked-name" || reason == "deny-rule" || reason == "unknown-address" ||
+      reason == "cut") {
+    return "host";
+  }
+  return "protocol";
+}
+
+}  // namespace gateway

@@ -1,0 +1,36 @@
+// Where a connection was going: a name that an address of the pool stands for, or a literal
+// address.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gateway/core.h"
+
+namespace gateway {
+
+struct Target {
+  policy::Host host;
+  std::uint16_t port = 0;
+  std::optional<policy::Address> literal;  // set when the client named an address, no name
+  std::string problem;  // "unknown-address": a pool address that stands for nothing
+};
+[[nodiscard]] Target find_target(const Core& core, const os::Endpoint& destination);
+
+// The target's addresses, resolved once and judged. not_found or peer when its name has none.
+asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target target,
+                                                 const policy::Egress* rule);
+
+// Connects to the first passed address that answers and makes it connection.upstream; which one is
+// returned. Only after the decision was recorded.
+asio::awaitable<base::Result<policy::Address>> dial(Connection& connection, Vetted vetted,
+                                                    std::uint16_t port);
+
+// The rule that a verdict names, or nullptr.
+[[nodiscard]] const policy::Egress* rule_of(const Core& core, const policy::Verdict& verdict);
+// The report's kind for a reason of the matcher.
+[[nodiscard]] std::string kind_of(const std::string& reason);
+
+}  // namespace gateway
