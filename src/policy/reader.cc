@@ -86,7 +86,7 @@ base::Status read_table(const At& at, const std::vector<Field>& fields) {
       return fault_at(place_text(at.reading.file, member.place), path,
                       "unknown key" + did_you_mean(member.key, known), one_of(known));
     }
-    at.reading.origins[path] = place_text(at.reading.file, member.place);
+    at.reading.origins[path] = place_text(at.reading.file, member.value.place);
     TRY(field->read({at.reading, member.value, path}));
   }
   for (const Field& field : fields) {
@@ -159,7 +159,7 @@ std::function<base::Status(const At&)> map_into(std::map<std::string, std::strin
       } else {
         return item.bad(fmt::format("found {}", kind_name(member.value.kind)), "expected a string");
       }
-      at.reading.origins[path] = place_text(at.reading.file, member.place);
+      at.reading.origins[path] = item.where();
     }
     return {};
   };
