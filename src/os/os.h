@@ -7,6 +7,7 @@
 #include "os/fork.h"        // IWYU pragma: export
 #include "os/interfaces.h"  // IWYU pragma: export
 #include "os/kernel.h"      // IWYU pragma: export
+#include "os/memory.h"      // IWYU pragma: export
 #include "os/net.h"         // IWYU pragma: export
 #include "os/packets.h"     // IWYU pragma: export
 #include "os/process.h"     // IWYU pragma: export

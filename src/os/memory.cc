@@ -1,0 +1,50 @@
+// Locked memory and secrets in memfds.
+#include "os/memory.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "os/files.h"
+
+namespace os {
+
+base::Status lock_memory() {
+  const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+  // Without CAP_SYS_RESOURCE the limit stays, and mlockall says whether it is enough.
+  if (::setrlimit(RLIMIT_MEMLOCK, &unlimited) != 0 && errno != EPERM) {
+    return base::system_error("setrlimit RLIMIT_MEMLOCK");
+  }
+  if (::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
+    return base::system_error("mlockall");
+  return {};
+}
+
+base::Result<base::Secret> take_secret(int memfd, std::size_t most) {
+  const struct stat facts = TRY(fstat(memfd, "secret"));
+  if (facts.st_size < 0 || static_cast<std::size_t>(facts.st_size) > most) {
+    return base::bad_input("secret", "larger than " + std::to_string(most) + " bytes", {});
+  }
+  // Sized once, so that no copy is left behind by growing.
+  std::string bytes(static_cast<std::size_t>(facts.st_size), '\0');
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got =
+        ::pread(memfd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      base::wipe(bytes);
+      return base::system_error("read secret", got == 0 ? EIO : errno);
+    }
+    have += static_cast<std::size_t>(got);
+  }
+  base::Secret secret(bytes);
+  base::wipe(bytes);
+  // A sealed one cannot be emptied: it goes with its last descriptor.
+  if (::ftruncate(memfd, 0) != 0 && errno != EPERM) return base::system_error("empty secret");
+  return secret;
+}
+
+}  // namespace os
