@@ -1,0 +1,129 @@
+// Who gets a secret: binding, placeholder, verified peer, lifetime and uses, in this order.
+#include <algorithm>
+
+#include "broker/broker.h"
+#include "http/http.h"
+#include "os/os.h"
+
+namespace broker {
+
+namespace {
+
+http::Slot slot_of(const policy::Inject& inject) {
+  if (inject.kind == policy::InjectKind::header) {
+    return http::header_slot(inject.header, inject.format);
+  }
+  http::Slot slot;
+  slot.basic = true;
+  slot.user = inject.user;
+  return slot;
+}
+
+base::Status usable(const std::string& name, const base::Secret& secret) {
+  if (secret.empty()) return base::bad_input(name, "the secret is empty", {});
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (std::ranges::any_of(secret.reveal(), control)) {
+    return base::bad_input(name, "the secret has a line break or another control character",
+                           "one line of text");
+  }
+  return {};
+}
+
+// The first part of the binding that does not cover the request.
+std::string_view outside_of(const policy::Credential& credential, const policy::Request& request) {
+  policy::Credential wide = credential;
+  wide.hosts = {request.host.name};
+  wide.ports = {request.port};
+  wide.methods = {request.method};
+  wide.paths = {"/**"};
+  policy::Credential one = wide;
+  one.hosts = credential.hosts;
+  if (!policy::covers(one, request)) return "host";
+  one = wide;
+  one.ports = credential.ports;
+  if (!policy::covers(one, request)) return "port";
+  one = wide;
+  one.methods = credential.methods;
+  return policy::covers(one, request) ? "path" : "method";
+}
+
+}  // namespace
+
+base::Result<Vault> Vault::open(const plan::Plan& plan, std::vector<base::Fd> secrets,
+                                Clock clock) {
+  const auto& credentials = plan.policy.credentials;
+  if (secrets.size() != credentials.size()) {
+    return base::bad_input("secrets", "not one for each credential", {});
+  }
+  Vault vault(plan, std::move(clock));
+  for (std::size_t i = 0; i < credentials.size(); ++i) {
+    const std::string& name = credentials[i].name;
+    Held held{.secret = TRY_IN(name, os::take_secret(secrets[i].get(), kMaxSecret))};
+    TRY(usable(name, held.secret));
+    for (const plan::Placeholder& placeholder : plan.placeholders) {
+      if (placeholder.credential == name) held.placeholders.push_back(placeholder.value);
+    }
+    secrets[i].reset();
+    vault.held_.push_back(std::move(held));
+  }
+  vault.started_ = vault.clock_();
+  return vault;
+}
+
+std::string Vault::refusal(const plan::LeaseRequest& request, std::size_t index) const {
+  const policy::Credential& credential = plan_->policy.credentials[index];
+  const Held& held = held_[index];
+  if (held.revoked) return "revoked";
+  policy::Request asked;
+  asked.host.name = request.host;
+  asked.port = request.port;
+  asked.method = request.method;
+  asked.path = request.path;
+  // The host's own services are the one place where a credential may go in the clear.
+  const bool clear = request.host == policy::kHostName && !request.verified_tls;
+  asked.scheme = clear ? policy::Scheme::http : policy::Scheme::tls;
+  if (has(plan::Protection::binding)) {
+    if (!policy::covers(credential, asked)) return std::string(outside_of(credential, asked));
+    const bool known =
+        std::ranges::find(held.placeholders, request.placeholder) != held.placeholders.end();
+    if (request.placeholder.empty() ? credential.require : !known) return "placeholder";
+  }
+  if (has(plan::Protection::upstream_verify) && !request.verified_tls && !clear) return "tls";
+  if (credential.lifetime_ms && clock_() - started_ >= *credential.lifetime_ms) return "expired";
+  if (held.uses >= credential.uses) return "uses";
+  return {};
+}
+
+Vault::Decision Vault::decide(const plan::LeaseRequest& request) {
+  const auto& credentials = plan_->policy.credentials;
+  const auto found = std::ranges::find(credentials, request.credential, &policy::Credential::name);
+  if (found == credentials.end()) return {.refusal = "unknown"};
+  const auto index = static_cast<std::size_t>(found - credentials.begin());
+  Decision decision{.refusal = refusal(request, index), .index = index};
+  if (decision.refusal.empty()) decision.use = ++held_[index].uses;
+  return decision;
+}
+
+plan::LeaseAnswer Vault::lend(const Decision& decision) const {
+  const http::Slot slot = slot_of(plan_->policy.credentials[decision.index].inject);
+  const std::string_view secret = held_[decision.index].secret.reveal();
+  plan::LeaseAnswer answer;
+  answer.header = slot.header;
+  answer.value = http::render(slot, secret);
+  answer.secret = secret;
+  return answer;
+}
+
+std::vector<std::size_t> Vault::revoke(std::string_view credential) {
+  std::vector<std::size_t> gone;
+  for (std::size_t i = 0; i < held_.size(); ++i) {
+    const bool meant = credential.empty() || plan_->policy.credentials[i].name == credential;
+    if (!meant || held_[i].revoked) continue;
+    held_[i].revoked = true;
+    held_[i].secret = base::Secret();
+    gone.push_back(i);
+  }
+  return gone;
+}
+
+}  // namespace broker
