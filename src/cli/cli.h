@@ -159,5 +159,7 @@ base::Result<int> run(const World& world, const Parsed& parsed);
 base::Result<int> gc(const World& world, const Parsed& parsed);
 base::Result<int> report(const World& world, const Parsed& parsed);
 base::Result<int> version(const World& world, const Parsed& parsed);
+base::Result<int> policy_show(const World& world, const Parsed& parsed);
+base::Result<int> why(const World& world, const Parsed& parsed);
 
 }  // namespace cli

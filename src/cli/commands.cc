@@ -61,15 +61,21 @@ std::vector<Command> make_commands() {
   all.push_back(later("diff", "RUN", "show what a run changed"));
   all.push_back(later("apply", "RUN [PATH]…", "carry a run's changes over to the host"));
   all.push_back(later("discard", "RUN", "drop a run's changes"));
-  all.push_back(later("policy show", "[POLICY FLAGS]",
-                      "print the effective policy and where each value comes from"));
+  all.push_back({"policy show", "[POLICY FLAGS]",
+                 "print the effective policy and where each value comes from",
+                 with_policy_flags({kHelp, kJson}), Words::anywhere, 2, policy_show});
   all.push_back(later("policy apply", "RUN", "change the policy of a run"));
   all.push_back(later("policy suggest", "RUN", "the narrowest policy for what a run did"));
   all.push_back(later("policy schema", "", "print the JSON Schema of the policy"));
   all.push_back(later("check", "[--strict] [POLICY FLAGS]",
                       "print what a run would do and what it could reach"));
-  all.push_back(later("why", "URL [--method M] [--policy FILE | --run RUN]",
-                      "say which rule allows or denies a request"));
+  all.push_back({"why", "URL [--method M] [--policy FILE | --run RUN]",
+                 "say which rule allows or denies a request",
+                 with_policy_flags({{"--method", 0, "M", "the request's method; default GET"},
+                                    {"--run", 0, "RUN", "under the policy of a run", Built::not_yet},
+                                    kHelp,
+                                    kJson}),
+                 Words::anywhere, 2, why});
   all.push_back(later("doctor", "[--canary]", "say what this host can give"));
   all.push_back(later("attack", "…", "try to get out of a sandbox"));
   all.push_back(

@@ -17,15 +17,6 @@ bool below(std::string_view path, std::string_view folder) {
          (path.starts_with(folder) && path.substr(folder.size()).starts_with('/'));
 }
 
-bool on_disk(const plan::Plan& plan, std::string_view path) {
-  return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
-    const auto* disk = std::get_if<plan::MountDisk>(&step);
-    return disk != nullptr && std::ranges::any_of(disk->targets, [&](const std::string& target) {
-             return below(path, target);
-           });
-  });
-}
-
 // Whether a file of the host appears inside at all.
 bool comes_inside(const plan::Plan& plan, std::string_view real) {
   return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
@@ -76,7 +67,7 @@ std::optional<CannotStart> check_file(const plan::Plan& plan, const std::string&
   const auto real = os::real_path(file);
   if (real && !comes_inside(plan, *real)) return outside(name, *real);
   const std::string interpreter = interpreter_of(file);
-  if (!interpreter.starts_with('/') || on_disk(plan, interpreter)) return std::nullopt;
+  if (!interpreter.starts_with('/') || below(interpreter, plan.command.cwd)) return std::nullopt;
   const auto on_host = host_path(plan, interpreter);
   if (on_host && os::is_executable_file(*on_host)) return std::nullopt;
   return cannot(kNotFound, name,
@@ -84,15 +75,25 @@ std::optional<CannotStart> check_file(const plan::Plan& plan, const std::string&
                 "--ro " + base::printable(folder_to_bring(interpreter)) + " brings it in");
 }
 
+// Something that the plan itself writes or makes there: no program.
+bool made_by_plan(const plan::Plan& plan, std::string_view path) {
+  return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
+    const auto* file = std::get_if<plan::WriteFile>(&step);
+    const auto* folder = std::get_if<plan::MakeFolder>(&step);
+    return (file != nullptr && file->target == path) ||
+           (folder != nullptr && folder->target == path);
+  });
+}
+
 std::optional<CannotStart> check_path(const plan::Plan& plan, const std::string& name) {
   const std::string path = name.starts_with('/') ? name : plan.command.cwd + "/" + name;
-  if (on_disk(plan, path)) return std::nullopt;
-  const auto file = host_path(plan, path);
-  if (file && os::is_executable_file(*file)) return check_file(plan, name, *file);
-  if (const auto real = os::real_path(file.value_or(path))) {
-    if (!file) return outside(name, *real);
-    return check_file(plan, name, *file);
+  if (const auto file = host_path(plan, path)) {
+    if (const auto real = os::real_path(*file)) return check_file(plan, name, *file);
+    return cannot(kNotFound, name, "no such file inside", {});
   }
+  if (below(path, plan.command.cwd)) return std::nullopt;  // what --in brings is seen by init
+  if (made_by_plan(plan, path)) return cannot(kNotExecutable, name, "is not executable", {});
+  if (const auto real = os::real_path(path)) return outside(name, *real);
   return cannot(kNotFound, name, "no such file inside", {});
 }
 

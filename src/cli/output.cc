@@ -13,7 +13,7 @@ void print_error(const World& world, std::string_view text) {
 }
 
 void print_error(const World& world, const base::Error& error) {
-  print_error(world, "cerco: " + error.line() + "\n");
+  print_error(world, "cerco: " + base::printable(error.line()) + "\n");
 }
 
 int exit_status(const base::Error& error, int usage_status) {

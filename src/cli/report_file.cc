@@ -50,15 +50,11 @@ base::Status ReportFile::write(std::string_view json) const {
 }
 
 base::Status keep_report(const std::string& state_dir, const std::string& run,
-                         const std::string& name, std::string_view json) {
+                         std::string_view json) {
   const std::string folder = state_dir + "/runs/" + run;
   TRY(os::make_folders(folder, 0700));
-  const auto put = [&](const std::string& file, std::string_view text) -> base::Status {
-    const base::Fd fd = TRY(os::open(folder + "/" + file, O_WRONLY | O_CREAT | O_TRUNC, 0600));
-    return os::write_all(fd.get(), text, file);
-  };
-  if (!name.empty()) TRY(put("name", name));
-  return put("report.json", json);
+  const base::Fd fd = TRY(os::open(folder + "/report.json", O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  return os::write_all(fd.get(), json, "report");
 }
 
 }  // namespace cli

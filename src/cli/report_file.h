@@ -21,8 +21,8 @@ class ReportFile {
   base::Fd fd_;
 };
 
-// Keeps report and name below runs/RUN, for `cerco report` and for finding the run by its name.
+// Keeps the report below runs/RUN, for `cerco report` and for finding the run by its name.
 [[nodiscard]] base::Status keep_report(const std::string& state_dir, const std::string& run,
-                                       const std::string& name, std::string_view json);
+                                       std::string_view json);
 
 }  // namespace cli

@@ -137,7 +137,7 @@ base::Result<int> run(const World& world, const Parsed& parsed) {
   settle_status(facts.outcome);
   const std::string json = report_json(facts);
   if (plan && facts.outcome.summary.events > 0) {
-    const auto kept = keep_report(world.state_dir, plan->run, facts.name, json);
+    const auto kept = keep_report(world.state_dir, plan->run, json);
     if (!kept) facts.outcome.failures.push_back(kept.error());
   }
   if (const auto written = report.write(json); !written) {

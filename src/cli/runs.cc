@@ -18,10 +18,18 @@ base::Result<std::vector<std::string>> ids(const World& world) {
   return names;
 }
 
-// The label of a run, which lies in the file `name` of its folder; "" when it has none.
+// The label of a run that has ended, "" when it has none. It stands near the start of the report
+// that we wrote, after values that hold no quotes.
 std::string label(const World& world, const std::string& id) {
-  static constexpr std::size_t kMaxName = 64;
-  return os::read_file(world.state_dir + "/runs/" + id + "/name", kMaxName).value_or("");
+  static constexpr std::size_t kHead = 512;
+  static constexpr std::string_view kMember = ",\"name\":\"";
+  const auto fd = os::open(world.state_dir + "/runs/" + id + "/report.json", O_RDONLY, 0);
+  if (!fd) return {};
+  const std::string head = os::read_some(fd->get(), kHead, id).value_or("");
+  const std::size_t at = head.find(kMember);
+  if (at == std::string::npos) return {};
+  const std::size_t start = at + kMember.size();
+  return head.substr(start, head.find('"', start) - start);
 }
 
 }  // namespace

@@ -61,8 +61,8 @@ class Taking {
       auto came = TRY(receive(session_));
       if (std::holds_alternative<frame::Done>(came)) break;
       if (const auto* refused = std::get_if<frame::Refused>(&came)) {
-        return base::system_error("--out: " + base::printable(refused->what),
-                                  static_cast<int>(std::min<std::uint32_t>(refused->error, 4095)));
+        TRY(partly(*refused));
+        break;
       }
       const auto* entry = std::get_if<frame::Entry>(&came);
       if (entry == nullptr) return malformed("a frame that does not fit");
@@ -75,6 +75,17 @@ class Taking {
  private:
   static std::unexpected<base::Error> malformed(std::string what) {
     return base::fail(base::Kind::peer, "--out", std::move(what) + " from the sandbox", {});
+  }
+
+  // All that can be read has come; what cannot be is named. Before any entry it means that nothing
+  // can.
+  base::Status partly(const frame::Refused& refused) {
+    const int number = static_cast<int>(std::min<std::uint32_t>(refused.error, 4095));
+    const auto error = base::system_error(base::printable(refused.what.substr(0, 300)), number);
+    if (entries_ == 0) return std::unexpected(base::Error(error.error()).within("--out"));
+    ++taken_.left_out_count;
+    taken_.left_out.insert(taken_.left_out.begin(), error.error().line());
+    return {};
   }
 
   base::Status take(const frame::Entry& entry) {
