@@ -156,6 +156,7 @@ int main(const World& world);
 // ----------------------------------------------------------------------
 
 base::Result<int> run(const World& world, const Parsed& parsed);
+base::Result<int> check(const World& world, const Parsed& parsed);
 base::Result<int> gc(const World& world, const Parsed& parsed);
 base::Result<int> report(const World& world, const Parsed& parsed);
 base::Result<int> version(const World& world, const Parsed& parsed);

@@ -67,15 +67,21 @@ std::vector<Command> make_commands() {
   all.push_back(later("policy apply", "RUN", "change the policy of a run"));
   all.push_back(later("policy suggest", "RUN", "the narrowest policy for what a run did"));
   all.push_back(later("policy schema", "", "print the JSON Schema of the policy"));
-  all.push_back(later("check", "[--strict] [POLICY FLAGS]",
-                      "print what a run would do and what it could reach"));
-  all.push_back({"why", "URL [--method M] [--policy FILE | --run RUN]",
-                 "say which rule allows or denies a request",
-                 with_policy_flags({{"--method", 0, "M", "the request's method; default GET"},
-                                    {"--run", 0, "RUN", "under the policy of a run", Built::not_yet},
-                                    kHelp,
-                                    kJson}),
-                 Words::anywhere, 2, why});
+  all.push_back({"check", "[--strict] [POLICY FLAGS] [-- CMD [ARG]…]",
+                 "print what a run would do and what it could reach",
+                 with_policy_flags(
+                     {{"--strict", 0, "", "status 1 for risks that isolation.accept does not name"},
+                      kHelp,
+                      kJson}),
+                 Words::anywhere, 2, check});
+  all.push_back(
+      {"why", "URL [--method M] [--policy FILE | --run RUN]",
+       "say which rule allows or denies a request",
+       with_policy_flags({{"--method", 0, "M", "the request's method; default GET"},
+                          {"--run", 0, "RUN", "under the policy of a run", Built::not_yet},
+                          kHelp,
+                          kJson}),
+       Words::anywhere, 2, why});
   all.push_back(later("doctor", "[--canary]", "say what this host can give"));
   all.push_back(later("attack", "…", "try to get out of a sandbox"));
   all.push_back(
