@@ -42,13 +42,16 @@ base::Result<std::string> read_some(int fd, std::size_t most, std::string_view w
 
 base::Result<std::string> read_all(int fd, std::size_t most, std::string_view what) {
   (void)::lseek(fd, 0, SEEK_SET);  // fails on pipes, which start where they start
+  // A small bound needs no large buffer, whose pages cost more than the read.
+  const std::size_t chunk = most < 65536 ? most + 1 : 65536;
   std::string bytes;
   while (true) {
-    std::string part = TRY(read_some(fd, 65536, what));
+    std::string part = TRY(read_some(fd, chunk, what));
     if (part.empty()) return bytes;
     bytes += part;
     if (bytes.size() > most) {
-      return base::bad_input(std::string(what), "larger than " + std::to_string(most) + " bytes", {});
+      return base::bad_input(std::string(what), "larger than " + std::to_string(most) + " bytes",
+                             {});
     }
   }
 }
@@ -72,7 +75,8 @@ base::Result<base::Fd> sealed_memfd(const char* name, std::string_view bytes) {
   base::Fd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.open()) return base::system_error("memfd_create");
   TRY(write_all(fd.get(), bytes, name));
-  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
+  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) !=
+      0) {
     return base::system_error("seal memfd");
   }
   return fd;
@@ -102,7 +106,8 @@ base::Status make_folders(const std::string& path, unsigned mode) {
       return base::system_error("mkdir " + path.substr(0, at));
     }
   }
-  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return base::system_error("mkdir " + path);
+  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
+    return base::system_error("mkdir " + path);
   return {};
 }
 
