@@ -38,7 +38,7 @@ class StillClock : public Clock {
   os::Instant steady_{1000, 0};
 };
 
-// A folder of its own below /tmp, removed at the end.
+// A folder of its own, removed at the end.
 class Folder {
  public:
   Folder() {
@@ -51,7 +51,9 @@ class Folder {
   [[nodiscard]] std::string of(const std::string& name) const { return path_ + "/" + name; }
 
  private:
-  std::string path_ = "/tmp/cerco-journal-XXXXXX";
+  // In memory where that is to be had: the tests rewrite small files thousands of times.
+  std::string path_ = std::string(std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "/tmp") +
+                      "/cerco-journal-XXXXXX";
 };
 
 inline std::string slurp(const std::string& path) {

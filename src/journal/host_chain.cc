@@ -50,7 +50,7 @@ std::string last_text(const LastSigned& last) {
 }
 
 base::Result<LastSigned> parse_last(std::string_view text) {
-  if (text.empty()) return LastSigned{0, zeros()};
+  if (text.empty()) return LastSigned{0, {}};
   const auto wrong = [] { return base::bad_input("keys/host.last", "malformed", "NUMBER HASH"); };
   if (text.size() != 20 + 1 + 64 + 1 || text[20] != ' ' || text.back() != '\n') return wrong();
   std::string_view digits = text.substr(0, 20);
@@ -81,6 +81,8 @@ base::Status HostChain::append(std::string_view run, std::string_view type,
   const std::string before = TRY(last_line(file_.get()));
   const std::string noted = TRY(os::read_at(last_.get(), 128, 0, kLastFile));
   const LastSigned last = TRY(parse_last(noted));
+  // From the first line on an empty keys/host.last means that it was emptied.
+  if (noted.empty()) TRY(os::write_at(last_.get(), last_text({0, zeros()}), 0, kLastFile));
   // A file that is behind the last signed number was cut, and a last line that is no event was
   // changed: both stay to be seen, and the chain goes on.
   const auto members_before = Members::parse_object(before);

@@ -18,7 +18,8 @@ inline constexpr std::size_t kMaxHostLine = 4096;
 // What a host line signs: everything before `,"sig":`.
 [[nodiscard]] std::string host_text(std::string_view body);
 
-// The number and hash of the last signed line, as keys/host.last holds them.
+// The number and hash of the last signed line, as keys/host.last holds them. An empty file has no
+// hash.
 struct LastSigned {
   std::uint64_t seq = 0;
   std::string head;

@@ -42,6 +42,8 @@ class HostCheck {
   }
 
   [[nodiscard]] Problem end() const {
+    if (last_ && last_->seq == 0 && last_->head.empty() && seq_ > 0)
+      return "keys/host.last was emptied";
     if (last_ && last_->seq > seq_) {
       return fmt::format("lines {} to {} are cut off: keys/host.last has number {}", seq_ + 1,
                          last_->seq, last_->seq);

@@ -1,0 +1,153 @@
+// Tests of what the recorder takes, drops and tells, with a clock that the test moves.
+#include "journal/recorder.h"
+
+#include "journal/fixture.h"
+
+namespace journal {
+namespace {
+
+using namespace fixture;
+
+const char* const kDeny = R"("verdict":"deny","kind":"host","host":"a.test","port":1)";
+const char* const kAllow = R"("verdict":"allow","host":"a.test","port":1)";
+
+std::size_t count_of(const State& state, const std::string& text) {
+  std::size_t count = 0;
+  for (const std::string& line : lines_of(state.journal(kRun))) {
+    if (line.find(text) != std::string::npos) ++count;
+  }
+  return count;
+}
+
+TEST(MayWrite, Table) {
+  struct Row {
+    const char* who;
+    const char* type;
+    bool may;
+  };
+  const std::vector<Row> table = {
+      {"gateway", "egress.decision", true},
+      {"gateway", "egress.ended", true},
+      {"gateway", "dns.decision", true},
+      {"gateway", "credential.used", true},
+      {"gateway", "credential.issued", false},
+      {"gateway", "run.ended", false},
+      {"gateway", "checkpoint", false},
+      {"gateway", "events.dropped", false},
+      {"gateway", "containment", false},
+      {"broker", "credential.issued", true},
+      {"broker", "credential.revoked", true},
+      {"broker", "egress.decision", false},
+      {"broker", "alert", false},
+      {"supervisor", "run.planned", true},
+      {"supervisor", "containment", true},
+      {"supervisor", "checkpoint", false},
+      {"supervisor", "journal.pruned", false},
+      {"supervisor", "no.such", false},
+      {"other", "egress.decision", false},
+      {"", "exec", false},
+  };
+  for (const Row& row : table)
+    EXPECT_EQ(may_write(row.who, row.type), row.may) << row.who << " " << row.type;
+}
+
+TEST(Admit, TheGatewayRaisesOnlyItsOwnAlert) {
+  EXPECT_TRUE(admit("gateway", draft("alert", R"("detector":"dns_names","action":"alert")")));
+  EXPECT_FALSE(admit("gateway", draft("alert", R"("detector":"blocked_range","action":"kill")")));
+  EXPECT_FALSE(admit("gateway", draft("alert", "")));
+}
+
+TEST(Admit, LengthsAreBoundedByTheProducer) {
+  const std::string big = R"("a":")" + std::string(kMaxMembers - 6, 'x') + '"';
+  ASSERT_EQ(big.size(), kMaxMembers);
+  EXPECT_TRUE(admit("gateway", draft("egress.ended", big)));
+  EXPECT_FALSE(admit("gateway", draft("egress.ended", big + " ")));
+  EXPECT_TRUE(admit("supervisor", draft("run.planned", big + R"(,"b":1)")));
+  const Draft twice{"egress.ended", R"("of":"x")", 0, 3};
+  EXPECT_FALSE(admit("gateway", twice));
+}
+
+// F107: a flood costs its own events, is told exactly, and never costs what was allowed.
+TEST(Recorder, AFloodIsCountedAndAllowedEventsStay) {
+  const State state;
+  StillClock clock;
+  auto recorder = start(state, kRun, clock, {}, kSeed, "t");
+  Producer gateway("gateway");
+  const std::uint64_t flood = Bucket::kBurst + 5000;
+  for (std::uint64_t i = 0; i < flood; ++i)
+    ASSERT_TRUE(recorder->take(gateway, draft("egress.decision", kDeny)));
+  // What a detector points at is kept as well.
+  ASSERT_TRUE(recorder->take(
+      gateway,
+      draft(
+          "egress.decision",
+          R"("verdict":"deny","kind":"range","reason":"metadata","address":"169.254.169.254","port":80)")));
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(recorder->take(gateway, draft("egress.decision", kAllow)));
+  ASSERT_TRUE(recorder->report_dropped(gateway, Recorder::When::due));
+  EXPECT_TRUE(gateway.has_dropped());  // not within the same second
+  clock.pass(1);
+  ASSERT_TRUE(recorder->report_dropped(gateway, Recorder::When::due));
+  EXPECT_FALSE(gateway.has_dropped());
+  // A second fills the bucket by 2000.
+  for (int i = 0; i < 3000; ++i)
+    ASSERT_TRUE(recorder->take(gateway, draft("egress.decision", kDeny)));
+  ASSERT_TRUE(recorder->report_dropped(gateway, Recorder::When::now));
+  const auto summary = recorder->finish("end");
+  ASSERT_TRUE(summary);
+  // Two more than the bucket held: those that the alerts about the spike and the range name.
+  EXPECT_EQ(count_of(state, "169.254.169.254"), 2U);
+  EXPECT_EQ(count_of(state, R"("verdict":"deny")"), Bucket::kBurst + Bucket::kPerSecond + 2);
+  EXPECT_EQ(count_of(state, R"("verdict":"allow")"), 100U);
+  EXPECT_EQ(count_of(state, R"("counts":{"egress.decision":4999})"), 1U);
+  EXPECT_EQ(count_of(state, R"("counts":{"egress.decision":1000})"), 1U);
+  ASSERT_EQ(summary->refused.size(), 2U);
+  EXPECT_EQ(summary->refused[0].count,
+            flood + 3000);  // refusals are counted whether written or not
+}
+
+TEST(Recorder, OneAlarmForEachFindingThatActs) {
+  const State state;
+  const StillClock clock;
+  auto recorder = start(state, kRun, clock, {{"placeholder_misuse", "revoke"}}, kSeed, "t");
+  Producer gateway("gateway");
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(recorder->take(
+        gateway, draft("credential.refused",
+                       R"("credential":"api","reason":"host","host":"evil.test","port":443)")));
+  }
+  const auto alarms = recorder->take_alarms();
+  ASSERT_EQ(alarms.size(), 1U);
+  EXPECT_EQ(alarms[0].detector, "placeholder_misuse");
+  EXPECT_EQ(alarms[0].action, "revoke");
+  EXPECT_EQ(alarms[0].credential, "api");
+  EXPECT_EQ(alarms[0].event, kRun + ":2");
+  EXPECT_TRUE(recorder->take_alarms().empty());
+  EXPECT_EQ(recorder->finish("end")->alerts, 1U);
+}
+
+TEST(Recorder, AnEndWhoseDecisionIsForgottenHasAnEmptyLink) {
+  const State state;
+  const StillClock clock;
+  auto recorder = start(state, kRun, clock);
+  Producer gateway("gateway");
+  Producer broker("broker");
+  ASSERT_TRUE(recorder->take(gateway, {"egress.decision", kAllow, 1, 0}));
+  ASSERT_TRUE(recorder->take(broker, {"credential.used", "", 0, 1}));  // another producer's number
+  ASSERT_TRUE(recorder->take(gateway, {"egress.ended", "", 0, 1}));
+  ASSERT_TRUE(recorder->finish("end"));
+  EXPECT_EQ(count_of(state, R"("of":"")"), 1U);
+  EXPECT_EQ(count_of(state, R"("of":"aaaaaaaaaaaa:1"})"), 1U);
+}
+
+TEST(Producer, ForgetsTheOldestReferences) {
+  Producer gateway("gateway");
+  for (std::uint64_t ref = 1; ref <= Producer::kMostRefs + 10; ++ref)
+    gateway.remember(ref, ref * 2);
+  EXPECT_EQ(gateway.recall(10), 0U);
+  EXPECT_EQ(gateway.recall(11), 22U);
+  EXPECT_EQ(gateway.recall(Producer::kMostRefs + 10), 2 * (Producer::kMostRefs + 10));
+}
+
+}  // namespace
+}  // namespace journal
