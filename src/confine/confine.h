@@ -23,7 +23,9 @@ namespace confine {
 struct Failure {
   const char* step = "";
   int number = 0;
-  bool operator==(const Failure&) const = default;
+  bool operator==(const Failure& other) const {
+    return std::string_view(step) == other.step && number == other.number;
+  }
 };
 using Outcome = std::expected<void, Failure>;
 
