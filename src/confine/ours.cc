@@ -42,11 +42,12 @@ constexpr std::string_view kWaiting[] = {"epoll_create1",
                                          "signalfd4",
                                          "dup",
                                          "dup3"};
-// The only process with an outside end.
+// The only process with an outside end. Secrets that it looks for in answers lie in locked memory.
 constexpr std::string_view kGateway[] = {
     "accept",     "accept4",  "bind",     "connect",  "getpeername",       "getsockname",
     "getsockopt", "listen",   "recvfrom", "recvmmsg", "sendmmsg",          "sendto",
-    "setsockopt", "shutdown", "splice",   "pread64",  "sched_getaffinity", "getcpu"};
+    "setsockopt", "shutdown", "splice",   "pread64",  "sched_getaffinity", "getcpu",
+    "mlock",      "munlock"};
 // Holds secrets in locked memory (libsodium: mlock, guard pages, MADV_DONTDUMP).
 constexpr std::string_view kBroker[] = {"mlock",     "munlock",  "pread64", "pwrite64",
                                         "ftruncate", "recvfrom", "sendto",  "shutdown"};
