@@ -317,6 +317,14 @@ bool needs_inspection(const Policy& policy, std::string_view host, std::uint16_t
   return port != kPlainPort && host != kHostName && looks_inside(policy, host, port);
 }
 
+bool terminates(const Policy& policy) {
+  return std::ranges::any_of(policy.egress, [&](const Egress& rule) {
+    return !rule.host.empty() && std::ranges::any_of(rule.ports, [&](std::uint16_t port) {
+      return needs_inspection(policy, rule.host, port);
+    });
+  });
+}
+
 bool encoded_slash_allowed(const Policy& policy, std::string_view host, std::uint16_t port) {
   const auto rules = with_port(policy, counting_rules(policy, host), port);
   return std::ranges::any_of(rules, [&](std::size_t i) { return policy.egress[i].encoded_slash; });

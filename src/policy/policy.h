@@ -445,6 +445,10 @@ struct Verdict {
 [[nodiscard]] bool needs_inspection(const Policy& policy, std::string_view host,
                                     std::uint16_t port);
 
+// Whether some TLS connection that the policy allows is to be terminated: needs_inspection() of some rule's
+// host (or of a name below it that a [[deny]] or a [[credential]] has) and port.
+[[nodiscard]] bool terminates(const Policy& policy);
+
 // Whether some name under this host pattern could be allowed (for DNS): exact name against the
 // rules.
 [[nodiscard]] bool name_allowed(const Policy& policy, std::string_view host);

@@ -271,6 +271,27 @@ TEST(Deciding, WhatNeedsTermination) {
   EXPECT_FALSE(needs_inspection(policy, "ssh.example.com", 22));
 }
 
+TEST(Deciding, WhetherAnAuthorityIsNeeded) {
+  const auto needed = [](std::string_view text) {
+    const auto effective = read(text);
+    EXPECT_TRUE(effective) << line_of(effective);
+    return effective && terminates(effective->policy);
+  };
+  EXPECT_FALSE(needed(""));
+  EXPECT_FALSE(needed("[[egress]]\nhost = \"a.example.com\"\n"));
+  EXPECT_TRUE(needed("[[egress]]\nhost = \"a.example.com\"\nmethods = [\"GET\"]\n"));
+  EXPECT_FALSE(needed("[[egress]]\nhost = \"a.example.com\"\nports = [80]\nmethods = [\"GET\"]\n"));
+  EXPECT_FALSE(
+      needed("[[egress]]\nhost = \"host.cerco.internal\"\nports = [8000]\nmethods = [\"GET\"]\n"));
+  const std::string wide =
+      "[[egress]]\nhost = \"*.cdn.example.net\"\n[[deny]]\nhost = \"a.cdn.example.net\"\n";
+  EXPECT_FALSE(needed(wide));
+  EXPECT_TRUE(needed(wide + "paths = [\"/x\"]\n"));
+  EXPECT_FALSE(
+      needed("[[egress]]\nhost = \"a.example.com\"\n[[deny]]\nhost = \"b.example.com\"\npaths = "
+             "[\"/x\"]\n"));
+}
+
 TEST(Deciding, OpenedRanges_F27) {
   const auto effective = read(
       "[[egress]]\nhost = \"a.example.com\"\naddresses = [\"10.2.0.0/16\", \"fd00::/8\"]\n"
