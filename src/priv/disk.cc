@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -73,11 +74,16 @@ base::Status format(int image, DiskSize size) {
       "lazy_itable_init=0,assume_storage_prezeroed=1,root_owner=0:0,nodiscard",
       target};
   const std::array<std::string, 2> env = {"MKE2FS_CONFIG=/dev/null", "LANG=C"};
-  const std::array<std::pair<int, int>, 1> fds = {std::pair{image, 9}};
+  // What it says is worth reading only when it fails: it warns of an empty configuration.
+  const base::Fd words(::memfd_create("mkfs", MFD_CLOEXEC));
+  if (!words.open()) return base::system_error("memfd_create");
+  const std::array<std::pair<int, int>, 2> fds = {std::pair{words.get(), 2}, std::pair{image, 9}};
   os::Child mkfs = TRY(os::spawn(argv, env, fds));
   const int status = TRY(mkfs.wait());
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return base::fail(base::Kind::system, "mkfs.ext4", fmt::format("ended with {:#x}", status),
+    const std::string said = os::read_all(words.get(), 64 * 1024, "mkfs").value_or("");
+    return base::fail(base::Kind::system, "mkfs.ext4",
+                      fmt::format("ended with {:#x}: {}", status, base::printable(said)),
                       "a disk that can be formatted");
   }
   return {};

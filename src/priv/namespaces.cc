@@ -62,7 +62,7 @@ base::Status leave_user_namespace(Badge) {
   return {};
 }
 
-base::Status write_user_maps(Badge, pid_t pid, std::uint32_t first, std::uint32_t count) {
+base::Status write_user_maps(Badge, pid_t pid, std::uint32_t first, std::uint64_t count) {
   if (first < kFirstLease || count == 0 || count > kLeaseSize) {
     return base::system_error("write uid_map", ERANGE);
   }

@@ -44,7 +44,7 @@ struct Cloned {
 // Host uids and gids `first` … `first`+`count`-1 become 0 … count-1 in the user namespace of `pid`.
 // Safe: refuses ranges below kFirstLease, so that no uid of the host itself ever appears inside.
 [[nodiscard]] base::Status write_user_maps(Badge badge, pid_t pid, std::uint32_t first,
-                                           std::uint32_t count);
+                                           std::uint64_t count);
 // The user namespace of `pid`, as a descriptor.
 [[nodiscard]] base::Result<base::Fd> user_namespace_of(Badge badge, pid_t pid);
 

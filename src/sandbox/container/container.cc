@@ -1,0 +1,99 @@
+// A started container: what the kernel says of it, and its end.
+#include "sandbox/container/container.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "sandbox/container/rights.h"
+
+namespace sandbox {
+
+namespace {
+
+constexpr int kEndWaitMs = 10'000;
+
+std::uint64_t cpu_ms(const priv::Groups& groups) {
+  if (groups.has("cpuacct", priv::Hierarchy::v1)) {
+    return groups.value("cpuacct", "cpuacct.usage", {}) / 1'000'000;
+  }
+  for (const char* controller : {"cpu", "memory", "pids", "unified"}) {
+    if (!groups.has(controller, priv::Hierarchy::v2)) continue;
+    return groups.value(controller, "cpu.stat", "usage_usec") / 1000;
+  }
+  return 0;
+}
+
+void read_groups(const priv::Groups& groups, Counters& counters) {
+  const bool v1 = groups.has("memory", priv::Hierarchy::v1);
+  counters.memory_peak =
+      groups.value("memory", v1 ? "memory.max_usage_in_bytes" : "memory.peak", {});
+  counters.oom_kills =
+      groups.value("memory", v1 ? "memory.oom_control" : "memory.events", "oom_kill");
+  counters.processes_peak = groups.value("pids", "pids.peak", {});
+  counters.process_limit_hits = groups.value("pids", "pids.events", "max");
+  counters.cpu_ms = cpu_ms(groups);
+}
+
+}  // namespace
+
+base::Result<Counters> Container::counters() {
+  if (!held_.init.running()) return last_;
+  read_groups(held_.groups, last_);
+  if (held_.disk.open()) {
+    const priv::DiskUse use = TRY(priv::disk_use(held_.disk.get()));
+    last_.disk_used = use.used;
+    last_.disk_full = use.full;
+  }
+  if (held_.rules.open()) {
+    const priv::RefusalCounters refusals =
+        TRY(priv::read_refusals(Rights::badge(), held_.rules.get()));
+    last_.refused_in_kernel = refusals.refused;
+    last_.refused_logged = refusals.logged;
+  }
+  return last_;
+}
+
+base::Status Container::cut_network() {
+  if (!held_.rules.open()) return base::system_error("cut network", ENODEV);
+  return priv::transact_from_outside(Rights::badge(), held_.rules.get(),
+                                     priv::cut_rules(held_.network));
+}
+
+// Init is pid 1 of its namespace: the kernel lets nobody see its end before every other process of
+// the namespace is gone and reaped.
+base::Status Container::end_processes() {
+  if (!held_.init.running()) return {};
+  const auto killed = held_.groups.kill();
+  held_.init.kill(SIGKILL);
+  pollfd ended = {held_.init.pidfd(), POLLIN, 0};
+  int ready = -1;
+  do {
+    ready = ::poll(&ended, 1, kEndWaitMs);
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) return base::system_error("wait for the sandbox's end", ETIMEDOUT);
+  if (const auto status = held_.init.wait(); !status) return std::unexpected(status.error());
+  return killed;
+}
+
+base::Status Container::destroy() {
+  if (const auto ended = end_processes(); !ended) {
+    held_.lease.abandon();  // the uids stay closed until the garbage collector found them unused
+    return ended;
+  }
+  held_.control = ipc::Channel();
+  held_.capture = CaptureSockets();
+  held_.rules.reset();
+  held_.memory.reset();
+  held_.disk.reset();
+  if (const auto removed = held_.groups.remove(); !removed) {
+    held_.lease.abandon();
+    return removed;
+  }
+  held_.lease.release();
+  return {};
+}
+
+}  // namespace sandbox

@@ -1,0 +1,51 @@
+// A started container.
+#pragma once
+
+#include "os/os.h"
+#include "sandbox/container/prepared.h"
+
+namespace sandbox {
+
+// What a start leaves in the starter's hands. Its end kills every process and gives everything
+// back.
+struct Holdings {
+  priv::Lease lease;
+  priv::Groups groups;
+  os::Child init;
+  ipc::Channel control;
+  CaptureSockets capture;
+  base::Fd rules;  // netlink socket of the network namespace
+  base::Fd disk;
+  base::Fd memory;  // readable when the memory limit was met
+  priv::NamespaceNetwork network;
+  std::uint32_t owner = 0;
+};
+
+class Container final : public Sandbox {
+ public:
+  explicit Container(Holdings held) : held_(std::move(held)) {}
+  Container(const Container&) = delete;
+  Container& operator=(const Container&) = delete;
+  ~Container() override { (void)Container::destroy(); }
+
+  [[nodiscard]] const ipc::Channel& control() const override { return held_.control; }
+  [[nodiscard]] int init_pidfd() const override { return held_.init.pidfd(); }
+  [[nodiscard]] int oom_fd() const override { return held_.memory.get(); }
+  [[nodiscard]] CaptureSockets& capture() override { return held_.capture; }
+  [[nodiscard]] std::uint32_t host_uid(std::uint32_t inside) const override {
+    return held_.owner + inside;
+  }
+  [[nodiscard]] base::Result<Counters> counters() override;
+  [[nodiscard]] base::Status freeze() override { return held_.groups.freeze(); }
+  [[nodiscard]] base::Status thaw() override { return held_.groups.thaw(); }
+  [[nodiscard]] base::Status cut_network() override;
+  [[nodiscard]] base::Status destroy() override;
+
+ private:
+  [[nodiscard]] base::Status end_processes();
+
+  Holdings held_;
+  Counters last_;  // from before the end
+};
+
+}  // namespace sandbox

@@ -1,0 +1,136 @@
+// What is worked out before a sandbox's first process exists.
+#include "sandbox/container/prepared.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+
+namespace sandbox {
+
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kLeastRoot = 1 << 20;
+constexpr std::string_view kGateway4 = "198.18.0.1";
+constexpr std::string_view kGateway6 = "fd63:6572:636f::1";
+
+struct Space {
+  std::string_view name;
+  std::uint64_t flag;
+};
+constexpr std::array<Space, 6> kSpaces = {{{"mount", CLONE_NEWNS},
+                                           {"pid", CLONE_NEWPID},
+                                           {"network", CLONE_NEWNET},
+                                           {"ipc", CLONE_NEWIPC},
+                                           {"uts", CLONE_NEWUTS},
+                                           {"cgroup", CLONE_NEWCGROUP}}};
+
+base::Status take_kinds(const std::vector<std::string>& kinds, Prepared& prepared) {
+  for (const auto& kind : kinds) {
+    const auto* space = std::ranges::find(kSpaces, kind, &Space::name);
+    if (kind == "user") {
+      prepared.user_space = true;
+    } else if (kind == "time") {
+      prepared.clocks = true;
+    } else if (space != kSpaces.end()) {
+      prepared.spaces |= space->flag;
+    } else {
+      return base::bad_input("CloneNamespaces", "unknown namespace " + kind, {});
+    }
+  }
+  return {};
+}
+
+template <std::size_t N>
+base::Status take_address(std::string_view text, std::array<std::uint8_t, N>& into) {
+  const policy::Address address = TRY_IN("Capture", policy::parse_address(text));
+  if (address.v6 != (N == 16)) return base::bad_input("Capture", std::string(text), {});
+  std::copy_n(address.bytes.begin(), N, into.begin());
+  return {};
+}
+
+base::Result<std::vector<priv::SteeredRange>> ranges(const plan::Capture& capture) {
+  std::vector<priv::SteeredRange> all;
+  for (const auto& steered : capture.steered) {
+    const policy::Cidr cidr = TRY_IN("Capture", policy::parse_cidr(steered.cidr));
+    priv::SteeredRange range;
+    range.v6 = cidr.address.v6;
+    range.prefix = cidr.address.bytes;
+    range.bits = cidr.bits;
+    range.ports = steered.ports;
+    all.push_back(std::move(range));
+  }
+  return all;
+}
+
+base::Status take_capture(const plan::Capture& capture, Prepared& prepared) {
+  if ((prepared.spaces & CLONE_NEWNET) == 0) {
+    return base::bad_input("Capture", "no network namespace", "CloneNamespaces with network");
+  }
+  TRY(take_address(capture.own_v4, prepared.network.own4));
+  TRY(take_address(capture.own_v6, prepared.network.own6));
+  TRY(take_address(kGateway4, prepared.network.gateway4));
+  TRY(take_address(kGateway6, prepared.network.gateway6));
+  prepared.interface = priv::interface_messages(prepared.network);
+  prepared.rules = priv::capture_rules(prepared.network, TRY(ranges(capture)));
+  return {};
+}
+
+std::string size_option(std::uint64_t size) {
+  return std::to_string((std::max(size, kLeastRoot) + kPage - 1) / kPage * kPage);
+}
+
+// "/home/agent" → "home-agent". /tmp and /var/tmp are for everyone, as they are everywhere.
+DiskFolder disk_folder(const std::string& target) {
+  DiskFolder folder = {target.substr(1), target, 0755};
+  std::ranges::replace(folder.name, '/', '-');
+  if (target == "/tmp" || target == "/var/tmp") folder.mode = 01777;
+  return folder;
+}
+
+}  // namespace
+
+base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
+  Prepared prepared;
+  prepared.plan = &plan;
+  prepared.inputs = &inputs;
+  prepared.workload = kWorkload;
+  prepared.enters_cgroup = step_of<plan::EnterCgroup>(plan) != nullptr;
+  if (const auto* clone = step_of<plan::CloneNamespaces>(plan)) {
+    TRY(take_kinds(clone->kinds, prepared));
+  }
+  if (prepared.user_space != (step_of<plan::MapUsers>(plan) != nullptr)) {
+    return base::bad_input("MapUsers", "a user namespace and its map go together", {});
+  }
+  if (const auto* capture = step_of<plan::Capture>(plan)) TRY(take_capture(*capture, prepared));
+  if (const auto* root = step_of<plan::MountRoot>(plan)) {
+    if ((prepared.spaces & CLONE_NEWNS) == 0) {
+      return base::bad_input("MountRoot", "no mount namespace", "CloneNamespaces with mount");
+    }
+    prepared.root_size = size_option(root->size + inputs.trust_bundle.size());
+  }
+  if (const auto* dev = step_of<plan::MountDev>(plan))
+    prepared.shm_size = size_option(dev->shm_size);
+  prepared.disk = step_of<plan::MountDisk>(plan);
+  if (prepared.disk != nullptr) {
+    for (const auto& target : prepared.disk->targets) {
+      if (!target.starts_with('/')) return base::bad_input("MountDisk", target, "an absolute path");
+      prepared.disk_folders.push_back(disk_folder(target));
+    }
+  }
+  return prepared;
+}
+
+std::vector<priv::GroupSpec> group_specs(const plan::Plan& plan) {
+  std::vector<priv::GroupSpec> specs;
+  for (const auto& group : plan.cgroup.groups) {
+    const bool v2 = group.where.kind == plan::CgroupKind::v2;
+    specs.push_back({v2 ? priv::Hierarchy::v2 : priv::Hierarchy::v1, group.controller,
+                     group.where.path, group.limits});
+  }
+  return specs;
+}
+
+}  // namespace sandbox

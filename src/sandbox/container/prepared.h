@@ -1,0 +1,61 @@
+// All that is worked out before a sandbox's first process exists, so that what runs between clone
+// and exec only carries it out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "priv/priv.h"
+#include "sandbox/sandbox.h"
+
+namespace sandbox {
+
+struct DiskFolder {
+  std::string name;    // at the top of the disk
+  std::string target;  // where it appears
+  std::uint32_t mode = 0755;
+};
+
+struct Prepared {
+  const plan::Plan* plan = nullptr;
+  const Inputs* inputs = nullptr;
+  std::uint64_t spaces = 0;  // CLONE_NEW… flags of the inner process
+  bool user_space = false;
+  bool clocks = false;
+  bool enters_cgroup = false;
+  std::uint32_t owner = 0;     // host uid of root inside
+  std::uint32_t workload = 0;  // host uid of the workload
+  priv::NamespaceNetwork network;
+  std::string interface;  // rtnetlink messages
+  std::string rules;      // nf_tables batch
+  std::string root_size;  // mount options as text
+  std::string shm_size;
+  std::vector<DiskFolder> disk_folders;
+  const plan::MountDisk* disk = nullptr;
+
+  [[nodiscard]] bool has(plan::Protection protection) const {
+    return plan->protections.contains(protection);
+  }
+};
+
+inline constexpr std::uint32_t kWorkload = 1000;  // uid and gid of the commands inside
+
+// bad_input where the plan asks for something that has no meaning (packet rules without a network
+// namespace, mounts without a mount namespace).
+[[nodiscard]] base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs);
+
+// The cgroups of a plan, for priv.
+[[nodiscard]] std::vector<priv::GroupSpec> group_specs(const plan::Plan& plan);
+
+// The step of that kind, or nullptr.
+template <class T>
+[[nodiscard]] const T* step_of(const plan::Plan& plan) {
+  for (const auto& step : plan.steps) {
+    if (const T* held = std::get_if<T>(&step)) return held;
+  }
+  return nullptr;
+}
+
+}  // namespace sandbox

@@ -1,0 +1,238 @@
+// The start of a container, seen from its starter: leases, groups, parts, and the two processes.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "sandbox/container/container.h"
+#include "sandbox/container/outer.h"
+#include "sandbox/container/rights.h"
+#include "sandbox/container/start_channel.h"
+
+namespace sandbox {
+
+namespace {
+
+constexpr std::size_t kMostInit = 16 << 20;
+constexpr int kPatienceMs = 30'000;  // longest wait for the next note
+constexpr int kClearOf =
+    16;  // descriptors of the start lie above every number that is filled later
+
+priv::Badge badge() {
+  return Rights::badge();
+}
+
+struct Pair {
+  base::Fd ours;
+  base::Fd theirs;
+};
+
+base::Result<Pair> make_pair() {
+  auto ends = TRY(os::socket_pair(SOCK_SEQPACKET));
+  Pair pair;
+  pair.ours = base::Fd(::fcntl(ends.first.get(), F_DUPFD_CLOEXEC, kClearOf));
+  pair.theirs = base::Fd(::fcntl(ends.second.get(), F_DUPFD_CLOEXEC, kClearOf));
+  if (!pair.ours.open() || !pair.theirs.open()) return base::system_error("dup");
+  return pair;
+}
+
+// cerco-init in sealed memory: no process inside can reach, let alone change, a file of the host
+// through /proc/1/exe.
+base::Result<base::Fd> init_program(const std::string& path) {
+  const base::Fd file = TRY(os::open(path, O_RDONLY, 0));
+  const std::string bytes = TRY(os::read_all(file.get(), kMostInit, path));
+  return os::sealed_memfd("cerco-init", bytes);
+}
+
+// One start. Whatever it holds when it ends early is given back.
+class Start {
+ public:
+  explicit Start(const Prepared& prepared) : prepared_(prepared) {}
+  base::Result<std::unique_ptr<Sandbox>> run();
+
+ private:
+  base::Status reserve();
+  base::Status clone_outer();
+  base::Status make_disk();
+  base::Status listen();
+  base::Status take(ReceivedNote& received);
+  base::Status give_parts();
+  base::Status carry_out();
+  void find_what_was_cloned();
+  base::Status take_sockets(ReceivedNote& received);
+
+  Prepared prepared_;
+  Holdings held_;
+  os::Child outer_;
+  Pair channel_;
+  Pair control_;
+  base::Fd init_;
+  base::Fd user_space_;
+};
+
+// What two runs must not share.
+base::Status Start::reserve() {
+  const plan::Plan& plan = *prepared_.plan;
+  if (prepared_.user_space) {
+    held_.lease = TRY_IN("MapUsers", priv::take_lease(badge(), plan.state_dir));
+    held_.owner = held_.lease.first();
+  }
+  prepared_.owner = held_.owner;
+  prepared_.workload = held_.owner + kWorkload;
+  held_.network = prepared_.network;
+  if (!prepared_.enters_cgroup) return {};
+  const auto specs = group_specs(plan);
+  if (held_.lease.held()) TRY(held_.lease.note_groups(priv::group_paths(specs, plan.run)));
+  held_.groups = TRY_IN("EnterCgroup", priv::make_groups(badge(), specs, plan.run));
+  held_.memory = TRY_IN("EnterCgroup", held_.groups.watch_memory());
+  return {};
+}
+
+base::Status Start::clone_outer() {
+  channel_ = TRY(make_pair());
+  control_ = TRY(make_pair());
+  const priv::Cloned cloned =
+      TRY_IN("EnterCgroup", priv::clone_process(badge(), 0, 0, held_.groups.v2()));
+  if (cloned.pid == 0) {
+    channel_.ours.reset();
+    control_.ours.reset();
+    run_outer(prepared_, held_.groups, {channel_.theirs.get(), control_.theirs.get()});
+  }
+  outer_ = os::Child(cloned.pid, TRY(os::open_pidfd(cloned.pid)));
+  channel_.theirs.reset();
+  control_.theirs.reset();
+  return {};
+}
+
+base::Status Start::make_disk() {
+  if (prepared_.disk == nullptr) return {};
+  held_.disk = TRY(priv::make_disk(badge(), prepared_.plan->state_dir,
+                                   {prepared_.disk->size, prepared_.disk->inodes}));
+  for (const auto& folder : prepared_.disk_folders) {
+    TRY(priv::make_disk_folder(badge(), held_.disk.get(), folder.name, folder.mode,
+                               prepared_.workload));
+  }
+  return {};
+}
+
+base::Status Start::take_sockets(ReceivedNote& received) {
+  if (received.count != 8) return base::system_error("start channel", EPROTO);
+  auto* fds = received.fds;
+  held_.capture = {std::move(fds[0]), std::move(fds[1]), std::move(fds[2]), std::move(fds[3]),
+                   std::move(fds[4]), std::move(fds[5]), std::move(fds[6])};
+  held_.rules = std::move(fds[7]);
+  return {};
+}
+
+base::Status Start::give_parts() {
+  int fds[3] = {};
+  std::size_t count = 0;
+  fds[count++] = init_.get();
+  if (prepared_.user_space) fds[count++] = user_space_.get();
+  if (prepared_.disk != nullptr) fds[count++] = held_.disk.get();
+  Note note;
+  note.kind = NoteKind::parts;
+  const auto sent = send_note(channel_.ours.get(), note, {fds, count});
+  // Whoever has ended meanwhile said why before.
+  return !sent && sent.error().number == EPIPE ? base::Status() : sent;
+}
+
+base::Status Start::take(ReceivedNote& received) {
+  switch (received.note.kind) {
+    case NoteKind::cloned:
+      held_.init = os::Child(received.note.number, TRY(os::open_pidfd(received.note.number)));
+      if (!prepared_.user_space) return give_parts();
+      return {};
+    case NoteKind::user_space:
+      TRY_IN("MapUsers", priv::write_user_maps(badge(), outer_.pid(), held_.owner,
+                                               step_of<plan::MapUsers>(*prepared_.plan)->count));
+      user_space_ = TRY_IN("MapUsers", priv::user_namespace_of(badge(), outer_.pid()));
+      return give_parts();
+    case NoteKind::sockets:
+      return take_sockets(received);
+    case NoteKind::failed: {
+      base::Error error =
+          base::system_error(std::string(received.note.said()), received.note.number).error();
+      error.kind = static_cast<base::Kind>(received.note.base_kind);
+      return std::unexpected(std::move(error));
+    }
+    case NoteKind::parts:
+      break;
+  }
+  return base::system_error("start channel", EPROTO);
+}
+
+bool readable(int fd, int ms) {
+  pollfd polled = {fd, POLLIN, 0};
+  int ready = -1;
+  do {
+    ready = ::poll(&polled, 1, ms);
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+// Until the last holder of the channel's other end has executed cerco-init.
+base::Status Start::listen() {
+  while (true) {
+    if (!readable(channel_.ours.get(), kPatienceMs)) {
+      return base::system_error("start channel", ETIMEDOUT);
+    }
+    ReceivedNote received = TRY(receive_note(channel_.ours.get()));
+    if (received.end) break;
+    TRY(take(received));
+  }
+  if (!held_.init.running() || readable(held_.init.pidfd(), 0)) {
+    return base::fail(base::Kind::system, "CloneNamespaces", "ended without a word", {});
+  }
+  return {};
+}
+
+// After a failure: what outer may just be cloning is a child of ours, to be killed and reaped.
+void Start::find_what_was_cloned() {
+  while (outer_.running() && !held_.init.running() && readable(channel_.ours.get(), kPatienceMs)) {
+    const auto received = receive_note(channel_.ours.get());
+    if (!received || received->end || received->note.kind == NoteKind::failed) return;
+    if (received->note.kind != NoteKind::cloned) continue;
+    auto pidfd = os::open_pidfd(received->note.number);
+    if (pidfd) held_.init = os::Child(received->note.number, std::move(*pidfd));
+  }
+}
+
+base::Status Start::carry_out() {
+  TRY(reserve());
+  TRY(clone_outer());
+  // While the two processes work, what takes longest besides.
+  TRY_IN("MountDisk", make_disk());
+  init_ = TRY(init_program(prepared_.inputs->init_path));
+  return listen();
+}
+
+base::Result<std::unique_ptr<Sandbox>> Start::run() {
+  if (auto done = carry_out(); !done) {
+    find_what_was_cloned();
+    return std::unexpected(std::move(done).error());
+  }
+  held_.control = ipc::Channel(std::move(control_.ours));
+  return std::make_unique<Container>(std::move(held_));
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan,
+                                                       const Inputs& inputs) {
+  const Prepared prepared = TRY(prepare(plan, inputs));
+  return Start(prepared).run();
+}
+
+base::Status prepare_spare(const plan::Plan& plan) {
+  const auto* disk = step_of<plan::MountDisk>(plan);
+  if (disk == nullptr) return {};
+  return priv::make_pattern(badge(), plan.state_dir, {disk->size, disk->inodes});
+}
+
+}  // namespace sandbox

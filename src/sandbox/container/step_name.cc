@@ -1,0 +1,23 @@
+// The name of a Step's type, as plan.h spells it.
+#include "sandbox/container/step_name.h"
+
+#include <array>
+
+namespace sandbox {
+
+namespace {
+
+constexpr std::array<std::string_view, 20> kNames = {
+    "EnterCgroup", "CloneNamespaces",  "MapUsers",   "SetHostname",  "Capture",
+    "MountRoot",   "MakeFolder",       "MakeLink",   "BindReadOnly", "WriteFile",
+    "TrustBundle", "MountDisk",        "MountDev",   "MountProc",    "PivotRoot",
+    "Landlock",    "DropCapabilities", "NoNewPrivs", "Rlimits",      "Seccomp"};
+static_assert(kNames.size() == std::variant_size_v<plan::Step>);
+
+}  // namespace
+
+std::string_view step_name(const plan::Step& step) {
+  return kNames.at(step.index());
+}
+
+}  // namespace sandbox
