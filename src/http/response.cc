@@ -38,6 +38,9 @@ Parsed<void> take_status_line(std::string_view line, ResponseHead& head) {
     return reject(502, "upstream-status", "the answer has no status of three digits");
   }
   head.status = static_cast<unsigned>(*number);
+  if (head.status < 200 && head.minor == 0) {
+    return reject(502, "upstream-status", "HTTP/1.0 has no interim answers");
+  }
   head.phrase = line.size() > 4 ? line.substr(4) : std::string_view{};
   if (!all(head.phrase, kValue))
     return reject(502, "upstream-status", "the phrase has a control character");
@@ -144,7 +147,9 @@ Parsed<ResponseHead> parse_response(std::string_view text, const RequestHead& re
       return reject(502, "connection", "Connection is not a list of names");
     }
   }
-  head.keep_alive = head.minor == 1 && std::ranges::find(options, "close") == options.end();
+  // What an interim answer says of the connection is not the last word on it.
+  head.keep_alive = head.status < 200 ||
+                    (head.minor == 1 && std::ranges::find(options, "close") == options.end());
   step = take_body(fields, request, head);
   if (step) step = take_switch(fields, options, request, head);
   if (!step) return std::unexpected(std::move(step).error());
