@@ -13,11 +13,8 @@ namespace {
 
 using plan::HostFacts;
 
-constexpr std::size_t kMostProc = 16ULL << 20;
-
-base::Result<std::string> read_proc(const std::string& path) {
-  return os::read_file(path, kMostProc);
-}
+constexpr std::size_t kMostStatus = 16ULL << 10;  // of small files below /proc
+constexpr std::size_t kMostMounts = 16ULL << 20;
 
 void kernel_facts(HostFacts& facts) {
   facts.kernel = os::kernel_release();
@@ -99,8 +96,8 @@ void cut_memory(const std::string& file, HostFacts& facts) {
 }
 
 base::Status cgroup_facts(HostFacts& facts) {
-  const std::string cgroup = TRY(read_proc("/proc/self/cgroup"));
-  const std::string mounts = TRY(read_proc("/proc/self/mountinfo"));
+  const std::string cgroup = TRY(os::read_file("/proc/self/cgroup", kMostStatus));
+  const std::string mounts = TRY(os::read_file("/proc/self/mountinfo", kMostMounts));
   const auto all = hierarchies(cgroup, mounts);
   for (const Hierarchy& hierarchy : all) {
     if (hierarchy.kind != plan::CgroupKind::v1) continue;
@@ -154,15 +151,14 @@ base::Status etc_facts(HostFacts& facts) {
   }
   if (os::may_access("/etc/ssl/certs/ca-certificates.crt", os::Access::read))
     etc_fact("/etc/ssl/certs", facts);
-  for (const char* path : {"/etc/ssl/openssl.cnf", "/etc/maven/m2.conf", "/etc/maven/logging"})
-    etc_fact(path, facts);
+  for (const char* path : {"/etc/ssl/openssl.cnf", "/etc/maven/m2.conf"}) etc_fact(path, facts);
   return {};
 }
 
 // --- What the network side needs -----------------------------------------------------------------
 
 base::Status network_facts(const Caller& caller, HostFacts& facts) {
-  if (const auto text = os::read_file("/etc/resolv.conf", 1ULL << 20))
+  if (const auto text = os::read_file("/etc/resolv.conf", kMostStatus))
     facts.resolvers = nameservers(*text);
   if (!caller.ssl_cert_file.empty()) {
     if (!os::may_access(caller.ssl_cert_file, os::Access::read)) {
@@ -188,7 +184,7 @@ base::Result<HostFacts> gather(const Caller& caller) {
   facts.state_dir = caller.state_dir;
   facts.helper_dir = caller.helper_dir;
   kernel_facts(facts);
-  facts.capabilities = capabilities(TRY(read_proc("/proc/self/status")));
+  facts.capabilities = capabilities(TRY(os::read_file("/proc/self/status", kMostStatus)));
   TRY(cgroup_facts(facts));
   const os::DiskRoom room = TRY(os::disk_room(caller.state_dir));
   facts.state_disk_free = room.free;

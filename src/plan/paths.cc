@@ -50,20 +50,13 @@ std::string refused_source(std::string_view path, std::string_view state_dir) {
   return {};
 }
 
+// Each costs a mount at the start (11 µs tried), so only what tools fail without.
 bool is_curated_etc(std::string_view path) {
-  static constexpr std::array<std::string_view, 24> kWhole = {
-      "/etc/ld.so.cache",    "/etc/ld.so.conf",
-      "/etc/ld.so.conf.d",   "/etc/services",
-      "/etc/protocols",      "/etc/rpc",
-      "/etc/alternatives",   "/etc/localtime",
-      "/etc/timezone",       "/etc/mime.types",
-      "/etc/magic",          "/etc/magic.mime",
-      "/etc/fonts",          "/etc/os-release",
-      "/etc/debian_version", "/etc/terminfo",
-      "/etc/inputrc",        "/etc/matplotlibrc",
-      "/etc/perl",           "/etc/locale.alias",
-      "/etc/ssl/certs",      "/etc/ssl/openssl.cnf",
-      "/etc/maven/m2.conf",  "/etc/maven/logging"};
+  static constexpr std::array<std::string_view, 16> kWhole = {
+      "/etc/ld.so.cache", "/etc/ld.so.conf",   "/etc/ld.so.conf.d",    "/etc/services",
+      "/etc/protocols",   "/etc/alternatives", "/etc/localtime",       "/etc/mime.types",
+      "/etc/fonts",       "/etc/os-release",   "/etc/debian_version",  "/etc/matplotlibrc",
+      "/etc/perl",        "/etc/ssl/certs",    "/etc/ssl/openssl.cnf", "/etc/maven/m2.conf"};
   if (std::ranges::find(kWhole, path) != kWhole.end()) return true;
   // Versioned folders of language runtimes: python3, python3.11, java-17-openjdk.
   static constexpr std::array<std::string_view, 2> kRuntimes = {"/etc/python", "/etc/java-"};
