@@ -105,7 +105,8 @@ class Holder {
     }
   }
 
-  // Groups without limits: processor time, and the one by which everything is killed at once.
+  // Groups without limits: the one by which everything is killed at once, and where that one does
+  // not count processor time (every v2 group does, without a controller), one that does.
   void accounting() {
     const auto join = [&](const std::string& name) {
       const auto found = host_.controllers.find(name);
@@ -113,8 +114,9 @@ class Holder {
       held_.cgroup.groups.push_back({name, found->second, {}});
       return true;
     };
+    if (join("unified")) return;
     join("cpuacct");
-    if (join("unified") || join("freezer")) return;
+    if (join("freezer")) return;
     held_.lacks.push_back({"a writable cgroup to freeze and kill by (cgroup v2, or the v1 freezer)",
                            "mount a cgroup2 hierarchy that this process may write"});
   }

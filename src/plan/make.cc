@@ -89,7 +89,7 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.protections = required(policy, plan.unheld);
   plan.cgroup = std::move(held.cgroup);
   plan.resolvers = std::move(resolvers);
-  plan.terminates = terminates_tls(policy);
+  plan.terminates = policy::terminates(policy);
   plan.state_dir = host.state_dir;
   plan.helper_dir = host.helper_dir;
   plan.placeholders = make_placeholders(policy, random);

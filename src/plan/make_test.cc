@@ -44,6 +44,12 @@ Settings settings(const Plan& plan, std::string_view controller) {
   return {};
 }
 
+std::vector<std::string> controllers(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const auto& group : plan.cgroup.groups) names.push_back(group.controller);
+  return names;
+}
+
 TEST(Make, DefaultPolicyGivesTheStepsInTheirOrder) {
   const Plan plan = made(Policy{}, plan::testing::host());
   const std::vector<std::string> expected = {
@@ -149,8 +155,7 @@ TEST(Limits, AreFilesOfCgroupV1) {
   EXPECT_EQ(settings(plan, "pids"), (Settings{{"pids.max", "101"}}));
   EXPECT_EQ(settings(plan, "cpu"),
             (Settings{{"cpu.cfs_period_us", "100000"}, {"cpu.cfs_quota_us", "150000"}}));
-  EXPECT_TRUE(settings(plan, "cpuacct").empty());
-  EXPECT_TRUE(settings(plan, "unified").empty());
+  EXPECT_EQ(controllers(plan), (std::vector<std::string>{"memory", "pids", "cpu", "unified"}));
 }
 
 TEST(Limits, AreFilesOfCgroupV2) {
@@ -162,6 +167,13 @@ TEST(Limits, AreFilesOfCgroupV2) {
       settings(plan, "memory"),
       (Settings{{"memory.max", "67108864"}, {"memory.oom.group", "1"}, {"memory.swap.max", "0"}}));
   EXPECT_EQ(settings(plan, "cpu"), (Settings{{"cpu.max", "50000 100000"}}));
+}
+
+TEST(Limits, PureV1IsFrozenToBeKilled) {
+  HostFacts host = plan::testing::host();
+  host.controllers.erase("unified");
+  EXPECT_EQ(controllers(made(Policy{}, host)),
+            (std::vector<std::string>{"memory", "pids", "cpu", "cpuacct", "freezer"}));
 }
 
 TEST(Limits, UnlimitedWritesNothing) {

@@ -11,7 +11,6 @@ namespace {
 
 using policy::Policy;
 
-constexpr std::uint16_t kPlainHttp = 80;
 constexpr std::string_view kDnsPort = "53";
 
 struct Target {
@@ -98,19 +97,6 @@ bool bound_to(const policy::Credential& credential, const policy::Egress& rule) 
          std::ranges::any_of(credential.hosts, [&](const auto& host) {
            return takes_in(rule.host, host) || takes_in(host, rule.host);
          });
-}
-
-bool terminates_tls(const Policy& policy) {
-  const auto looks_into_tls = [](const policy::Egress& rule) {
-    return rule.inspects && rule.host != policy::kHostName &&
-           std::ranges::any_of(rule.ports, [](std::uint16_t port) { return port != kPlainHttp; });
-  };
-  const auto goes_over_tls = [](const policy::Credential& credential) {
-    return std::ranges::any_of(credential.hosts,
-                               [](const auto& host) { return host != policy::kHostName; });
-  };
-  return std::ranges::any_of(policy.egress, looks_into_tls) ||
-         std::ranges::any_of(policy.credentials, goes_over_tls);
 }
 
 bool resolves_names(const Policy& policy) {

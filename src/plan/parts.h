@@ -54,9 +54,6 @@ struct HeldLimits {
 
 // The Capture step for the policy's egress rules.
 [[nodiscard]] Capture capture_for(const policy::Policy& policy);
-// Whether the gateway terminates TLS somewhere, so that a run's own authority must be trusted
-// inside.
-[[nodiscard]] bool terminates_tls(const policy::Policy& policy);
 // The upstream resolvers as IP:port. An entry that is no address is bad_input.
 [[nodiscard]] base::Result<std::vector<std::string>> resolver_list(const policy::Policy& policy,
                                                                    const HostFacts& host);

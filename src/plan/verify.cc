@@ -45,7 +45,7 @@ base::Status check_head(const Plan& plan) {
     if (!is_clean_path(*folder))
       return refuse(fmt::format("folder {:?}", *folder), "an absolute, clean path");
   }
-  if (plan.terminates != terminates_tls(plan.policy)) {
+  if (plan.terminates != policy::terminates(plan.policy)) {
     return refuse("`terminates` does not follow from the policy", "the plan as make gives it");
   }
   return {};
