@@ -65,9 +65,11 @@ class Inner {
 
   base::Status act(const plan::Landlock& step);
   base::Status act(const plan::DropCapabilities& step);
+  // Raised here where the host's hard limit is lower, while that may be done; cerco-init sets it again
+  // for each command.
+  base::Status act(const plan::Rlimits& step);
   // Done by cerco-init for each command.
   base::Status act(const plan::NoNewPrivs&) { return {}; }
-  base::Status act(const plan::Rlimits&) { return {}; }
   base::Status act(const plan::Seccomp&) { return {}; }
 
   base::Status open_proc();
@@ -142,6 +144,10 @@ base::Status Inner::open_proc() {
   user_limits_ = base::Fd(::openat(proc_.get(), "sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!user_limits_.open()) return base::system_error("open sys/user of proc");
   return {};
+}
+
+base::Status Inner::act(const plan::Rlimits& step) {
+  return as_status(confine::rlimits(step.files));
 }
 
 base::Status Inner::act(const plan::SetHostname& step) {
