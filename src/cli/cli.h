@@ -160,6 +160,9 @@ base::Result<int> check(const World& world, const Parsed& parsed);
 base::Result<int> gc(const World& world, const Parsed& parsed);
 base::Result<int> report(const World& world, const Parsed& parsed);
 base::Result<int> version(const World& world, const Parsed& parsed);
+base::Result<int> log(const World& world, const Parsed& parsed);
+base::Result<int> log_show(const World& world, const Parsed& parsed);
+base::Result<int> log_verify(const World& world, const Parsed& parsed);
 base::Result<int> policy_show(const World& world, const Parsed& parsed);
 base::Result<int> why(const World& world, const Parsed& parsed);
 

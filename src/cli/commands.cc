@@ -85,9 +85,33 @@ std::vector<Command> make_commands() {
   all.push_back(later("doctor", "[--canary]", "say what this host can give"));
   all.push_back(later("attack", "…", "try to get out of a sandbox"));
   all.push_back(
-      later("log", "[-f] [--run R --type T --since D --host H --verdict V]", "print the journal"));
-  all.push_back(later("log show", "ID", "print one event"));
-  all.push_back(later("log verify", "[--key FILE] [--head HEX]", "check the journal's chain"));
+      {"log",
+       "[-f] [--run R --type T --since D --host H --verdict V]",
+       "print the journal",
+       {{"--follow", 'f', "", "go on with what is written from now on"},
+        {"--run", 0, "RUN", "events of this run"},
+        {"--type", 0, "TYPE", "events of this type; a type that ends in a dot, of all below it"},
+        {"--since", 0, "D", "not older than 10m, 2h, 1d, or a time like 2026-01-02T03:04:05Z"},
+        {"--host", 0, "HOST", "events about this host"},
+        {"--verdict", 0, "V", "allow, deny, reject or audit"},
+        kHelp,
+        kJson},
+       Words::anywhere,
+       2,
+       log});
+  all.push_back(
+      {"log show", "ID", "print one event", {kHelp, kJson}, Words::anywhere, 2, log_show});
+  all.push_back({"log verify",
+                 "[--run RUN] [--key FILE] [--head HEX]",
+                 "check the journal's chains and signatures",
+                 {{"--run", 0, "RUN", "this run only, beside the host chain"},
+                  {"--key", 0, "FILE", "the public key, else the one in the state folder"},
+                  {"--head", 0, "HEX", "the head that a report gave"},
+                  kHelp,
+                  kJson},
+                 Words::anywhere,
+                 2,
+                 log_verify});
   all.push_back({"report",
                  "RUN",
                  "print the report of a run that has ended",

@@ -1,7 +1,6 @@
 // Bytes that flow.
 #include "os/stream.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,14 +8,6 @@
 #include <limits>
 
 namespace os {
-
-base::Status set_nonblocking(int fd) {
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    return base::system_error("set O_NONBLOCK");
-  }
-  return {};
-}
 
 base::Result<std::size_t> write_some(int fd, std::string_view bytes, std::string_view what) {
   ssize_t put = -1;

@@ -8,8 +8,6 @@
 
 namespace os {
 
-// Makes the open file description not wait: only for ends that this process made itself.
-[[nodiscard]] base::Status set_nonblocking(int fd);
 // One write(2), retried on EINTR: how many bytes went. EAGAIN and EPIPE come back as errors.
 [[nodiscard]] base::Result<std::size_t> write_some(int fd, std::string_view bytes,
                                                    std::string_view what);
