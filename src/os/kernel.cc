@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
@@ -76,6 +77,11 @@ MemorySize memory_size() {
   if (::sysinfo(&info) != 0) return {};
   return {static_cast<std::uint64_t>(info.totalram) * info.mem_unit,
           static_cast<std::uint64_t>(info.totalswap) * info.mem_unit};
+}
+
+std::uint64_t hard_limit_of_files() {
+  rlimit limit = {};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : 0;
 }
 
 unsigned usable_processors() {

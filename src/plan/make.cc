@@ -82,7 +82,10 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.run = random(kRunId);
   plan.name = ask.name;
   plan.policy = policy;
-  plan.policy_sha256 = base::sha256(policy::to_json(policy));
+  if (host.most_files != 0) {
+    plan.policy.limits.files = std::min(plan.policy.limits.files, host.most_files);
+  }
+  plan.policy_sha256 = base::sha256(policy::to_json(plan.policy));
   plan.tier = policy::Tier::container;
   plan.below_advice = below_advice(policy, plan.tier);
   plan.unheld = std::move(held.unheld);
