@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/base.h"
+#include "journal/journal.h"
 #include "journal/keys.h"
 #include "os/os.h"
 
@@ -15,8 +16,6 @@ namespace journal {
 [[nodiscard]] const std::string& zeros();
 inline constexpr std::uint64_t kCheckpointEvery = 256;  // events that are no checkpoints
 
-// "2026-01-02T03:04:05.123456789Z"
-[[nodiscard]] std::string time_text(const os::Instant& wall);
 // What a checkpoint signs.
 [[nodiscard]] std::string checkpoint_text(std::string_view run, std::uint64_t seq,
                                           std::string_view prev);

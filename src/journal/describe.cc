@@ -118,6 +118,32 @@ std::string time_of(const Members& members) {
 
 }  // namespace
 
+Tone tone(std::string_view json_line) {
+  const auto members = Members::parse_object(json_line);
+  if (!members) return Tone::alert;
+  if (const std::string type = members->text("type"); type == "alert" || type == "containment") {
+    return Tone::alert;
+  } else if (type == "credential.refused" || type == "limit.hit") {
+    return Tone::refused;
+  }
+  const std::string verdict = members->text("verdict");
+  if (verdict == "deny" || verdict == "reject") return Tone::refused;
+  if (verdict == "audit") return Tone::audit;
+  return verdict == "allow" ? Tone::allowed : Tone::plain;
+}
+
+std::string describe_whole(std::string_view json_line) {
+  const auto members = Members::parse_object(json_line);
+  if (!members) return "unreadable: " + base::printable(json_line) + "\n";
+  std::string out;
+  for (const Members::Member& member : members->all()) {
+    const std::string_view raw = member.value;
+    const std::string value = raw.starts_with('"') ? decode_string(raw) : std::string(raw);
+    out += fmt::format("{:<14} {}\n", member.key, base::printable(value));
+  }
+  return out;
+}
+
 std::string describe(std::string_view json_line) {
   const auto members = Members::parse_object(json_line);
   if (!members) return "unreadable: " + piece(std::string(json_line));

@@ -107,6 +107,24 @@ TEST(Describe, HostileStringsAreMadePrintable) {
   }
 }
 
+TEST(Describe, AWholeEventHasALineForEachMember) {
+  const std::string text =
+      describe_whole(line("exec", R"("argv":["a","\u001b[6n"],"cwd":"/x\ny")"));
+  EXPECT_NE(text.find("type           exec\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("cwd            /x\\x0ay\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 10);
+}
+
+TEST(Tone, Table) {
+  EXPECT_EQ(tone(line("alert", "")), Tone::alert);
+  EXPECT_EQ(tone(line("egress.decision", R"("verdict":"deny")")), Tone::refused);
+  EXPECT_EQ(tone(line("egress.decision", R"("verdict":"reject")")), Tone::refused);
+  EXPECT_EQ(tone(line("egress.decision", R"("verdict":"audit")")), Tone::audit);
+  EXPECT_EQ(tone(line("egress.decision", R"("verdict":"allow")")), Tone::allowed);
+  EXPECT_EQ(tone(line("run.started", "")), Tone::plain);
+}
+
 class Reading : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -37,4 +37,18 @@ base::Status Follower::wait(int milliseconds) {
   return {};
 }
 
+base::Status follow(const std::string& journal_dir, const std::string& run, const Filter& filter,
+                    const std::function<bool(std::string_view)>& line) {
+  Follower follower(journal_dir, run);
+  TRY(follower.watch());
+  bool wanted = true;
+  while (wanted) {
+    TRY(follower.take([&](std::string_view text) {
+      if (wanted && matches(filter, text)) wanted = line(text);
+    }));
+    if (wanted) TRY(follower.wait(-1));
+  }
+  return {};
+}
+
 }  // namespace journal

@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 #include "ipc/ipc.h"
+#include "os/os.h"
 
 namespace journal {
 
@@ -149,6 +150,9 @@ int serve(ipc::Channel control);
 
 // --- Readers -------------------------------------------------------------------------------
 
+// "2026-01-02T03:04:05.123456789Z", as every event has it.
+[[nodiscard]] std::string time_text(const os::Instant& wall);
+
 // Which events to show; empty fields match everything.
 struct Filter {
   std::string run;   // id
@@ -162,10 +166,21 @@ struct Filter {
 [[nodiscard]] base::Status read(const std::string& journal_dir, const std::string& run,
                                 const Filter& filter,
                                 const std::function<void(std::string_view line)>& line);
+// The same, and then what is written from now on, of one run or with "" of all, also of runs that
+// are yet to start. Ends when `line` answers false.
+[[nodiscard]] base::Status follow(const std::string& journal_dir, const std::string& run,
+                                  const Filter& filter,
+                                  const std::function<bool(std::string_view line)>& line);
 // Runs that have a journal, oldest first.
 [[nodiscard]] base::Result<std::vector<std::string>> runs(const std::string& journal_dir);
 // One event as a line for people; what came from inside is made printable.
 [[nodiscard]] std::string describe(std::string_view json_line);
+// How a line may be coloured: an alert, something refused, something let through that enforcement
+// would refuse, something allowed, anything else.
+enum class Tone { alert, refused, audit, allowed, plain };
+[[nodiscard]] Tone tone(std::string_view json_line);
+// One event with a line for each of its members, for people.
+[[nodiscard]] std::string describe_whole(std::string_view json_line);
 // The event with this id ("RUN:12"), as its raw line; not_found when there is none.
 [[nodiscard]] base::Result<std::string> event(const std::string& journal_dir,
                                               const std::string& id);
@@ -180,7 +195,8 @@ struct Verification {
       notes;  // what is true of a chain that holds: no signed end yet, an unfinished line
 };
 // Checks chains, sequence, checkpoints' signatures and the host chain. `run` empty: all. `key_file`
-// empty: the public key in keys/. `head`, when not empty, must be the run's head.
+// empty: the public key in keys/. `head`, when not empty, must be the head of the run (of any, when
+// `run` is empty). not_found when there is no such run, or no journal at all.
 [[nodiscard]] base::Result<Verification> verify(const std::string& state_dir,
                                                 const std::string& run, const std::string& key_file,
                                                 const std::string& head);

@@ -11,7 +11,7 @@
 
 namespace journal {
 
-inline constexpr std::size_t kMaxLine = kMaxMembersSupervisor + 4096;
+inline constexpr std::size_t kMaxLine = kMaxMembersSupervisor + 16384;
 
 // Reads a file's lines from an offset on, also while it grows.
 class Lines {

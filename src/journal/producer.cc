@@ -59,6 +59,10 @@ base::Result<Members> admit(std::string_view who, const Draft& draft) {
   const std::size_t most = who == "supervisor" ? kMaxMembersSupervisor : kMaxMembers;
   if (draft.members.size() > most) return base::bad_input("event", "too long", {});
   Members members = TRY(Members::parse(draft.members));
+  // With the journal's own members the line must still be one that Members reads.
+  if (members.all().size() + kReserved.size() + 1 > Members::kMaxCount) {
+    return base::bad_input("event", "too many members", {});
+  }
   for (const char* key : kReserved) {
     if (members.has(key))
       return base::bad_input("event", "a key that the journal writes itself", {});

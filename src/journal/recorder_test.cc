@@ -63,6 +63,10 @@ TEST(Admit, LengthsAreBoundedByTheProducer) {
   EXPECT_TRUE(admit("gateway", draft("egress.ended", big)));
   EXPECT_FALSE(admit("gateway", draft("egress.ended", big + " ")));
   EXPECT_TRUE(admit("supervisor", draft("run.planned", big + R"(,"b":1)")));
+  std::string many;
+  for (int i = 0; i < 55; ++i) many += (i > 0 ? ",\"a" : "\"a") + std::to_string(i) + "\":1";
+  EXPECT_TRUE(admit("gateway", draft("egress.ended", many)));
+  EXPECT_FALSE(admit("gateway", draft("egress.ended", many + ",\"b\":1")));
   const Draft twice{"egress.ended", R"("of":"x")", 0, 3};
   EXPECT_FALSE(admit("gateway", twice));
 }

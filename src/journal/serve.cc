@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kAtOnce = 128;  // messages of one socket before the others have their turn
 constexpr std::size_t kRunDigits = 12;
+constexpr std::size_t kMostTask = 1024;  // bytes; it stands in every line
 
 class SystemClock : public Clock {
  public:
@@ -28,6 +29,8 @@ base::Status clean(const Open& open) {
       return base::bad_input("open", "malformed run id", {});
   }
   if (open.run.size() != kRunDigits) return base::bad_input("open", "malformed run id", {});
+  if (open.task.size() > kMostTask)
+    return base::bad_input("open", "the task's name is too long", {});
   return {};
 }
 

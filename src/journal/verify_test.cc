@@ -219,7 +219,9 @@ TEST(Verify, TheHeadOfAReportMustBeTheRunsHead) {
   const Summary summary = whole_run(state, kRun, 3);
   EXPECT_TRUE(verify(state.path(), kRun, "", summary.head)->holds);
   EXPECT_FALSE(verify(state.path(), kRun, "", zeros())->holds);
-  EXPECT_FALSE(verify(state.path(), "", "", summary.head));  // of which run?
+  whole_run(state, kOther, 1);
+  EXPECT_TRUE(verify(state.path(), "", "", summary.head)->holds);  // of some run
+  EXPECT_EQ(verify(state.path(), "", "", "ab")->problem, "no run has the head ab");
 }
 
 TEST(Verify, ARunThatIsStillWrittenHoldsAndSaysSo) {
