@@ -21,7 +21,6 @@ Connection::~Connection() {
     stream->detach();
   }
   core.connections.erase(place_);
-  core.gone.notify();
 }
 
 void Connection::stop() {

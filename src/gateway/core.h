@@ -91,7 +91,6 @@ struct Core {
   std::vector<Used> used = std::vector<Used>(plan.policy.egress.size());
   std::vector<char> scratch = std::vector<char>(http::kMaxHello + 1);
   bool cut = false;  // cut-network: nothing is let through any more
-  Wake gone;         // told when a connection has left the list
 
   [[nodiscard]] const policy::Policy& policy() const { return plan.policy; }
   [[nodiscard]] bool holds(plan::Protection protection) const {

@@ -1,0 +1,60 @@
+// What the kernel refused by itself, read from its netfilter log and told to the journal.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "gateway/core.h"
+
+namespace gateway {
+
+// A packet that was refused: where it was going. `port` is 0 where the protocol has none or it was
+// not to be seen.
+struct RefusedPacket {
+  policy::Address to;
+  std::uint16_t port = 0;
+  std::uint8_t protocol = 0;  // IPPROTO_…
+  bool operator==(const RefusedPacket&) const = default;
+};
+
+// Reads one datagram of NETLINK_NETFILTER (messages of nfnetlink_log). False when something in it
+// is malformed; what came before it is kept.
+[[nodiscard]] bool read_refused(std::string_view bytes, std::vector<RefusedPacket>& packets);
+// The packet's own bytes, from the IP header on.
+[[nodiscard]] bool read_packet(std::string_view bytes, RefusedPacket& packet);
+
+// Adds up what is the same: one event a destination, port and protocol within a second, with its
+// count.
+class RefusedLog {
+ public:
+  explicit RefusedLog(Core& core) : core_(core) {}
+
+  // Reads everything that the socket holds.
+  void read(int socket);
+  // Tells the journal of what is older than a second, or of everything.
+  enum class Which { ripe, all };
+  void tell(Which which);
+  [[nodiscard]] bool holds() const { return !open_.empty(); }
+  [[nodiscard]] std::uint64_t read_so_far() const { return logged_; }
+
+ private:
+  struct Key {
+    policy::Address to;
+    std::uint16_t port = 0;
+    std::uint8_t protocol = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Open {
+    std::uint64_t count = 0;
+    Clock::time_point since;
+  };
+  [[nodiscard]] Decision decision(const Key& key, std::uint64_t count) const;
+
+  Core& core_;
+  std::map<Key, Open> open_;
+  std::uint64_t logged_ = 0;
+};
+
+}  // namespace gateway
