@@ -133,10 +133,16 @@ class Traces:
         if self.state.exists():
             for path in self.state.rglob("*"):
                 kept = path.relative_to(self.state).parts
-                if kept[0] in ("journal", "keys", "spares") or path.name == "report.json" or path.is_dir():
+                if kept[0] in ("journal", "keys", "spares", "patterns") or path.name == "report.json" or path.is_dir():
                     continue
                 found.add(f"file {path}")
         return found
 
     def since(self):
-        return sorted(self.look() - self.before)
+        """What is left; a supervisor may still be putting a fresh disk on the shelf, so its end is waited for."""
+        end = time.monotonic() + GUARD
+        while True:
+            left = sorted(self.look() - self.before)
+            if not left or time.monotonic() > end:
+                return left
+            time.sleep(0.02)
