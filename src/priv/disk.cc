@@ -25,7 +25,10 @@ namespace {
 constexpr std::uint64_t kBlock = 4096;
 constexpr std::uint64_t kSmallest = 1 << 20;
 constexpr std::size_t kPiece = 256 * 1024;
-constexpr std::uint64_t kFullBelow = 64 * 1024;  // bytes; a write of less than this may still fit
+// Bytes that may be left when the disk counts as full: programs write in pieces of up to a MiB, and what is
+// left when one did not fit is less than that. Of a small disk it is a 64th part.
+constexpr std::uint64_t kFullBelow = 2 << 20;
+constexpr std::uint64_t kFullPart = 64;
 // Changes with the options of mkfs below, so that an older pattern is not taken.
 constexpr const char* kFormat = "1";
 
@@ -194,7 +197,8 @@ base::Result<DiskUse> disk_use(int disk) {
   const auto block = static_cast<std::uint64_t>(status.f_bsize);
   DiskUse use;
   use.used = (status.f_blocks - status.f_bfree) * block;
-  use.full = status.f_bavail * block < kFullBelow || status.f_ffree == 0;
+  const std::uint64_t least = std::min(kFullBelow, status.f_blocks * block / kFullPart);
+  use.full = status.f_bavail * block < least || status.f_ffree == 0;
   return use;
 }
 
