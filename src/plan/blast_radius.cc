@@ -146,11 +146,11 @@ std::vector<std::string> writes_of(const Plan& plan) {
 
 std::vector<std::string> use_of(const Plan& plan) {
   const policy::Limits& limits = plan.policy.limits;
+  constexpr double kMilli = 1000.0;
   const std::string cpus =
-      limits.cpus_milli == kUnlimited ? "all processors"
-      : limits.cpus_milli % 1000 == 0
-          ? fmt::format("{} processors", limits.cpus_milli / 1000)
-          : fmt::format("{}.{:03} processors", limits.cpus_milli / 1000, limits.cpus_milli % 1000);
+      limits.cpus_milli == kUnlimited
+          ? "all processors"
+          : fmt::format("{} processors", static_cast<double>(limits.cpus_milli) / kMilli);
   std::vector<std::string> use = {
       cpus,
       fmt::format("memory {}, swap {}", policy::size_text(limits.memory),
@@ -176,7 +176,11 @@ int width(const Policy& policy, const policy::Egress& rule) {
   } else if (!only_reads(rule)) {
     width = 30;
   }
-  if (!rule.cidr.empty()) width += 25;
+  if (!rule.cidr.empty()) {
+    const auto range = policy::parse_cidr(rule.cidr);
+    const bool open = range && policy::judge(range->address).guard == policy::Guard::open;
+    width += open ? 25 : 5;
+  }
   if (rule.host.starts_with("**.")) width += 20;
   if (rule.host.starts_with("*.")) width += 15;
   if (!rule.paths.empty() || rule.max_body != kUnlimited || rule.max_requests != kUnlimited)
@@ -190,14 +194,14 @@ std::string way_text(const Policy& policy, const policy::Egress& rule) {
   if (!is_inspected(policy, rule)) {
     return fmt::format("{}: any bytes, unread, to whoever answers there", at);
   }
-  const std::string what = only_reads(rule) ? "what fits into the addresses and headers of requests"
-                                            : "what fits into the requests";
+  const std::string_view what = only_reads(rule)
+                                    ? "what fits into the lines and headers of requests"
+                                    : "what fits into requests";
   std::vector<std::string> names;
   for (const auto* credential : credentials_at(policy, rule)) names.push_back(credential->name);
   const std::string with =
-      names.empty() ? ""
-                    : fmt::format(", and it acts there with credential {}", fmt::join(names, ", "));
-  return fmt::format("{}: {} that {} allow{}", at, what, requests_text(rule), with);
+      names.empty() ? "" : fmt::format(", made with credential {}", fmt::join(names, ", "));
+  return fmt::format("{}: {} ({}){}", at, what, requests_text(rule), with);
 }
 
 std::string widest_of(const Policy& policy) {
