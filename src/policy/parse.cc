@@ -27,6 +27,10 @@ Policy defaults(const HostSize& host) {
 
 base::Result<Effective> parse(std::string_view text, std::string_view file,
                               std::span<const Override> overrides, const HostSize& host) {
+  if (text.size() > kMaxText) {
+    return base::bad_input(place_text(file, {}), "the policy is larger than 1 MiB",
+                           "expected less");
+  }
   Node root = TRY(is_json(text) ? read_json(text, file) : read_toml(text, file));
   TRY(apply_overrides(root, overrides));
   Reading reading;

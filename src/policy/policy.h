@@ -326,9 +326,9 @@ struct Effective {
 // The same as one JSON object (for --json, and for run.planned); keys in the order of the file.
 [[nodiscard]] std::string to_json(const Policy& policy);
 
-// Why a value of the environment looks like a credential ("starts with ghp_", …); "" when it does not.
-// The parser asks for environment.set; whoever reads the caller's environment asks for environment.pass,
-// unless the name is in environment.plain.
+// Why a value of the environment looks like a credential ("starts with ghp_", …); "" when it does
+// not. The parser asks for environment.set; whoever reads the caller's environment asks for
+// environment.pass, unless the name is in environment.plain.
 [[nodiscard]] std::string credential_like(std::string_view name, std::string_view value);
 
 [[nodiscard]] std::string_view to_string(Tier tier);
@@ -445,8 +445,8 @@ struct Verdict {
 [[nodiscard]] bool needs_inspection(const Policy& policy, std::string_view host,
                                     std::uint16_t port);
 
-// Whether some TLS connection that the policy allows is to be terminated: needs_inspection() of some rule's
-// host (or of a name below it that a [[deny]] or a [[credential]] has) and port.
+// Whether some TLS connection that the policy allows is to be terminated: needs_inspection() of
+// some rule's host (or of a name below it that a [[deny]] or a [[credential]] has) and port.
 [[nodiscard]] bool terminates(const Policy& policy);
 
 // Whether some name under this host pattern could be allowed (for DNS): exact name against the
@@ -455,14 +455,16 @@ struct Verdict {
 
 // Whether some rule of that host and port lets an encoded slash stand in a path: what to hand to
 // canonical_path() for it. decide_request() then asks the rule that decides.
-[[nodiscard]] bool encoded_slash_allowed(const Policy& policy, std::string_view host, std::uint16_t port);
+[[nodiscard]] bool encoded_slash_allowed(const Policy& policy, std::string_view host,
+                                         std::uint16_t port);
 
-// Whether a [[deny]] with a cidr holds that address; to be asked of every address before it is dialled.
+// Whether a [[deny]] with a cidr holds that address; to be asked of every address before it is
+// dialled.
 [[nodiscard]] bool address_denied(const Policy& policy, const Address& address, std::uint16_t port);
 
-// Whether an address that judge() does not call open, or that lies in an attached subnet, is opened for
-// this rule: by the rule's own literal or cidr, or by the `addresses` of the rules with its host (loopback
-// by "host", or for kHostName). What the guard never opens stays shut.
+// Whether an address that judge() does not call open, or that lies in an attached subnet, is opened
+// for this rule: by the rule's own literal or cidr, or by the `addresses` of the rules with its
+// host (loopback by "host", or for kHostName). What the guard never opens stays shut.
 [[nodiscard]] bool range_opened(const Policy& policy, const Egress& rule, const Address& address);
 
 }  // namespace policy

@@ -758,13 +758,26 @@ TEST(Json, DepthAndSizeAreBounded) {
       line_of(read("{" + std::string(1024 * 1024, ' ') + "}")).contains("larger than 1 MiB"));
 }
 
+TEST(Toml, OnlyStringsAndCommentsHaveMoreThanAscii) {
+  for (std::string_view bad :
+       {"hose\xcd\x9c = 1\n", "task = \"a\"\xc2\xa1\n", "\xe2\x80\x8btask = \"a\"\n",
+        "task\xc4\x80= 'a'\n", "[limits]\xc2\xa0\n", "task = \"\"\"a\"\"\"\xc2\xa1\n", "\xff\n"}) {
+    EXPECT_TRUE(starts_with_place(line_of(read(bad)))) << line_of(read(bad));
+  }
+  EXPECT_TRUE(
+      read("# \xc2\xa1 \xe2\x80\x8b\n[environment]\nset = { A = \"\xc3\xa9\", B = '\xc3\xa9', C = "
+           "\"\"\"\n\xc3\xa9\\\"\"\"\"\"\" }\n"));
+  EXPECT_TRUE(read("\xef\xbb\xbftask = \"a\"\n"));
+  EXPECT_TRUE(line_of(read("x = \"a\\\n\n\"\ny\xc2\xa1 = 1\n")).starts_with("policy:"));
+}
+
 TEST(Toml, DepthAndSizeAreBounded) {
   std::string dotted = "a";
   for (int i = 0; i < 200'000; ++i) dotted += ".a";
   EXPECT_TRUE(line_of(read(dotted + " = 1\n")).contains("a key of more than 64 parts"));
   EXPECT_TRUE(line_of(read("[" + dotted + "]\n")).contains("a key of more than 64 parts"));
-  EXPECT_TRUE(
-      line_of(read("x = '''\n'''\n" + dotted + " = 1\n")).starts_with("policy:3:1: a key of more"));
+  EXPECT_TRUE(line_of(read("x = '''\n'''\n" + dotted + " = 1\n"))
+                  .starts_with("policy:3:129: a key of more"));
   const std::string dots(500, '.');
   EXPECT_FALSE(line_of(read("x = \"" + dots + "\" # " + dots + "\n")).contains("parts"));
   EXPECT_TRUE(line_of(read("x = " + std::string(100'000, '[') + "\n")).starts_with("policy:1:"));

@@ -1,138 +1,235 @@
-// TOML into the tree, by toml++.
-#define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_FORMATTERS 0
-#define TOML_ENABLE_WINDOWS_COMPAT 0
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
-
-#include <algorithm>
-
-#include "policy/tree.h"
+// TOML 1.0 into the tree, with places and without duplicates.
+//
+// Own, since the toml++ of Debian 12 aborts on `[.a]` and has undefined behaviour for some
+// characters outside of quotes. Tables follow the rules that tomllib of Python carries out.
+#include "policy/toml_scalar.h"
 
 namespace policy {
 namespace {
 
-Place place_of(const toml::source_region& region) {
+struct KeyPart {
+  std::string name;
   Place place;
-  place.line = static_cast<int>(region.begin.line);
-  place.column = static_cast<int>(region.begin.column);
-  return place;
-}
+};
+using Key = std::vector<KeyPart>;
 
-bool stands_before(const Place& a, const Place& b) {
-  return a.line != b.line ? a.line < b.line : a.column < b.column;
-}
+constexpr std::string_view kBlank = " \t";
 
-Node convert(const toml::node& from);
-
-void fill(const toml::table& from, Node& to) {
-  to.kind = Node::Kind::table;
-  for (const auto& [key, value] : from) {
-    to.members.push_back({std::string(key.str()), place_of(key.source()), convert(value)});
-  }
-  // toml++ sorts keys by name; the first fault of the file is to be the one that is told.
-  std::ranges::stable_sort(
-      to.members, [](const Member& a, const Member& b) { return stands_before(a.place, b.place); });
-}
-
-void fill(const toml::array& from, Node& to) {
-  to.kind = Node::Kind::array;
-  for (const auto& item : from) to.items.push_back(convert(item));
-}
-
-Node convert(const toml::node& from) {
-  Node to;
-  to.place = place_of(from.source());
-  to.kind = Node::Kind::other;
-  if (const auto* table = from.as_table()) {
-    fill(*table, to);
-  } else if (const auto* array = from.as_array()) {
-    fill(*array, to);
-  } else if (const auto* text = from.as_string()) {
-    to.kind = Node::Kind::string;
-    to.text = text->get();
-  } else if (const auto* integer = from.as_integer()) {
-    to.kind = Node::Kind::integer;
-    to.integer = integer->get();
-  } else if (const auto* real = from.as_floating_point()) {
-    to.kind = Node::Kind::real;
-    to.real = real->get();
-  } else if (const auto* boolean = from.as_boolean()) {
-    to.kind = Node::Kind::boolean;
-    to.boolean = boolean->get();
-  }
-  return to;
-}
-
-// Walks over strings and comments, so that what remains is structure.
-class Structure {
+class TomlReader : TomlScalar {
  public:
-  explicit Structure(std::string_view text) : text_(text) {}
+  TomlReader(std::string_view text, std::string_view file) : TomlScalar(text, file) {}
 
-  // The line (from 1) of the first key with more than kMaxDepth parts, or 0. toml++ bounds nested
-  // values but not dotted keys, and each part is one level of recursion.
-  int too_deep() {
-    int dots = 0;
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == '"' || c == '\'') {
-        skip_string(c);
+  base::Result<Node> read() {
+    take("\xef\xbb\xbf");
+    Node* table = &root_;
+    while (true) {
+      skip(kBlank);
+      if (at_end()) return std::move(root_);
+      if (sees("\n") || sees("\r") || sees("#")) {
+        TRY(end_of_line());
         continue;
       }
-      if (c == '#') skip_line();
-      if (c == '\n' || c == ',') dots = 0;
-      if (c == '\n') ++line_;
-      if (c == '.' && ++dots > kMaxDepth) return line_;
-      ++at_;
+      if (sees("[")) {
+        ++section_;
+        table = TRY(header());
+      } else {
+        TRY(key_value(*table, Nesting::statement, 0));
+      }
+      skip(kBlank);
+      if (!at_end() && !sees("\n") && !sees("\r") && !sees("#")) {
+        return fail("more text on the line of a value or header");
+      }
     }
-    return 0;
   }
 
  private:
-  void skip_line() {
-    while (at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
+  enum class Nesting { statement, inline_table };
+
+  // A comment, if there is one, and the end of the line.
+  base::Status end_of_line() {
+    if (sees("#")) TRY(comment());
+    if (at_end() || take("\n") || take("\r\n")) return {};
+    return fail("a carriage return without its line feed");
   }
-  void skip_string(char quote) {
-    const std::string triple(3, quote);
-    const bool many_lines = text_.substr(at_).starts_with(triple);
-    at_ += many_lines ? 3 : 1;
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (many_lines ? text_.substr(at_).starts_with(triple) : c == quote) {
-        at_ += many_lines ? 3 : 1;
-        return;
+
+  // --- Keys --------------------------------------------------------------------------------
+
+  base::Result<Key> key() {
+    Key parts;
+    while (true) {
+      skip(kBlank);
+      if (parts.size() == static_cast<std::size_t>(kMaxDepth))
+        return fail("a key of more than 64 parts");
+      KeyPart part = {{}, here()};
+      if (sees("\"") || sees("'")) {
+        if (sees("\"\"\"") || sees("'''")) return fail("a key of many lines");
+        part.name = TRY(string());
+      } else {
+        part.name = TRY(bare_key());
       }
-      if (c == '\n' && !many_lines) return;  // not TOML; the parser says so
-      if (c == '\n') ++line_;
-      at_ += c == '\\' && quote == '"' ? 2 : 1;
+      parts.push_back(std::move(part));
+      skip(kBlank);
+      if (!take(".")) return parts;
     }
   }
 
-  std::string_view text_;
-  std::size_t at_ = 0;
-  int line_ = 1;
-};
+  base::Result<std::string> bare_key() {
+    static constexpr std::string_view kCharacters =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const std::size_t length = std::min(rest().find_first_not_of(kCharacters), rest().size());
+    if (length == 0) return fail("no key");
+    std::string name(rest().substr(0, length));
+    advance(length);
+    return name;
+  }
 
-std::unexpected<base::Error> at_place(std::string_view file, const Place& place, std::string what) {
-  return base::bad_input(place_text(file, place), std::move(what), "expected TOML");
-}
+  std::unexpected<base::Error> twice(const KeyPart& part) const {
+    return fail("the key " + base::printable(part.name.substr(0, 80)) + " stands twice",
+                part.place);
+  }
+
+  // --- Headers -----------------------------------------------------------------------------
+
+  base::Result<Node*> header() {
+    const Place place = here();
+    advance(1);
+    const bool list = take("[");
+    const Key parts = TRY(key());
+    if (!take(list ? "]]" : "]")) return fail(list ? "a header without ]]" : "a header without ]");
+    Node* table = &root_;
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i) table = TRY(step(*table, parts[i]));
+    return list ? append_item(*table, parts.back(), place) : declare(*table, parts.back(), place);
+  }
+
+  // Into a table on the way to one that a header names, or into the last table of a list.
+  base::Result<Node*> step(Node& table, const KeyPart& part) {
+    Node* next = table.find(part.name);
+    if (next == nullptr) next = &add(table, part, Node::Kind::table);
+    if (next->kind == Node::Kind::array && !next->frozen) next = &next->items.back();
+    if (next->kind != Node::Kind::table || next->frozen) return twice(part);
+    return next;
+  }
+
+  base::Result<Node*> declare(Node& table, const KeyPart& part, const Place& place) {
+    Node* node = table.find(part.name);
+    if (node == nullptr) node = &add(table, part, Node::Kind::table);
+    const bool taken = node->declared || node->frozen || node->dotted_in != 0;
+    if (taken || node->kind != Node::Kind::table) return twice(part);
+    node->declared = true;
+    node->place = place;
+    return node;
+  }
+
+  base::Result<Node*> append_item(Node& table, const KeyPart& part, const Place& place) {
+    Node* node = table.find(part.name);
+    if (node == nullptr) node = &add(table, part, Node::Kind::array);
+    if (node->kind != Node::Kind::array || node->frozen) return twice(part);
+    Node item;
+    item.place = place;
+    item.declared = true;
+    node->items.push_back(std::move(item));
+    return &node->items.back();
+  }
+
+  static Node& add(Node& table, const KeyPart& part, Node::Kind kind) {
+    Node node;
+    node.kind = kind;
+    node.place = part.place;
+    table.members.push_back({part.name, part.place, std::move(node)});
+    return table.members.back().value;
+  }
+
+  // --- Values ------------------------------------------------------------------------------
+
+  base::Status key_value(Node& table, Nesting nesting, int depth) {
+    const Key parts = TRY(key());
+    if (!take("=")) return fail("no = after a key");
+    skip(kBlank);
+    Node node = TRY(value(depth));
+    Node* at = &table;
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i) at = TRY(dotted(*at, parts[i], nesting));
+    if (at->find(parts.back().name) != nullptr) return twice(parts.back());
+    at->members.push_back({parts.back().name, parts.back().place, std::move(node)});
+    return {};
+  }
+
+  // Into a table of a dotted key, which must be one of this section's own making.
+  base::Result<Node*> dotted(Node& table, const KeyPart& part, Nesting nesting) {
+    Node* next = table.find(part.name);
+    if (next == nullptr) {
+      next = &add(table, part, Node::Kind::table);
+      next->dotted_in = section_;
+    }
+    const bool other =
+        nesting == Nesting::statement && next->dotted_in != 0 && next->dotted_in != section_;
+    if (next->kind != Node::Kind::table || next->frozen || next->declared || other)
+      return twice(part);
+    next->dotted_in = section_;
+    return next;
+  }
+
+  base::Result<Node> value(int depth) {
+    if (depth > kMaxDepth) return fail("more than 64 levels");
+    Node node;
+    node.place = here();
+    if (sees("[")) {
+      TRY(array(node, depth));
+    } else if (sees("{")) {
+      TRY(inline_table(node, depth));
+    } else if (sees("\"") || sees("'")) {
+      node.kind = Node::Kind::string;
+      node.text = TRY(string());
+    } else {
+      TRY(scalar(node));
+    }
+    node.frozen = true;
+    return node;
+  }
+
+  // Blanks, comments and ends of lines, which may stand anywhere in a list.
+  base::Status skip_lines() {
+    while (true) {
+      skip(kBlank);
+      if (!sees("\n") && !sees("\r") && !sees("#")) return {};
+      TRY(end_of_line());
+    }
+  }
+
+  base::Status array(Node& node, int depth) {
+    node.kind = Node::Kind::array;
+    advance(1);
+    while (true) {
+      TRY(skip_lines());
+      if (take("]")) return {};
+      node.items.push_back(TRY(value(depth + 1)));
+      TRY(skip_lines());
+      if (take("]")) return {};
+      if (!take(",")) return fail("no comma or ] after an item of a list");
+    }
+  }
+
+  base::Status inline_table(Node& node, int depth) {
+    node.kind = Node::Kind::table;
+    advance(1);
+    skip(kBlank);
+    if (take("}")) return {};
+    while (true) {
+      skip(kBlank);
+      TRY(key_value(node, Nesting::inline_table, depth + 1));
+      skip(kBlank);
+      if (take("}")) return {};
+      if (!take(",")) return fail("no comma or } after a value of a table in braces");
+    }
+  }
+
+  Node root_;
+  int section_ = 1;
+};
 
 }  // namespace
 
 base::Result<Node> read_toml(std::string_view text, std::string_view file) {
-  if (text.size() > kMaxText) return at_place(file, {}, "the policy is larger than 1 MiB");
-  if (const int line = Structure(text).too_deep(); line != 0) {
-    return at_place(file, {line, 1, {}}, "a key of more than 64 parts");
-  }
-  const toml::parse_result result = toml::parse(text);
-  if (!result) {
-    const toml::parse_error& error = result.error();
-    return at_place(file, place_of(error.source()),
-                    base::printable(std::string(error.description()).substr(0, 200)));
-  }
-  Node root;
-  fill(result.table(), root);
-  return root;
+  return TomlReader(text, file).read();
 }
 
 Node read_value(std::string_view text, const Place& place) {

@@ -33,6 +33,11 @@ struct Node {
   std::vector<Member> members;  // in the order of the file
   Place place;
   std::string raw;  // as it was written behind --set; read where a string is wanted
+  // How TOML made it: what a [header] named or a value is cannot be named again; tables of dotted
+  // keys grow within the section that made them.
+  bool declared = false;
+  bool frozen = false;
+  int dotted_in = 0;
 
   [[nodiscard]] Node* find(std::string_view key);
   [[nodiscard]] const Node* find(std::string_view key) const;
@@ -48,7 +53,8 @@ struct Member {
 [[nodiscard]] std::string_view kind_name(Node::Kind kind);
 
 // bad_input with FILE:LINE:COLUMN for anything that is not TOML 1.0, or JSON (RFC 8259), in UTF-8;
-// duplicate keys included. The result is a table.
+// duplicate keys included, and what is larger than kMaxText or deeper than kMaxDepth. The result is
+// a table. Dates and times of TOML are read as Kind::other, since no key takes one.
 [[nodiscard]] base::Result<Node> read_toml(std::string_view text, std::string_view file);
 [[nodiscard]] base::Result<Node> read_json(std::string_view text, std::string_view file);
 
