@@ -70,12 +70,23 @@ int Run::serve() {
   if (start) start = start_sandbox();
   if (!start) {
     report_failed_start(start.error());
-    return 1;
+  } else {
+    loop();
+    end_sandbox();
+    report();
   }
-  loop();
-  end_sandbox();
-  report();
-  return 0;
+  linger();
+  return start ? 0 : 1;
+}
+
+// A socket that is closed with something unread takes what its peer has not read yet with it
+// (unix(7), ECONNRESET): the caller's last words are read before this end goes.
+void Run::linger() {
+  pollfd polled = {caller_.fd(), POLLIN, 0};
+  while (!caller_gone_ && ::poll(&polled, 1, 10'000) > 0) {
+    const auto message = caller_.receive();
+    if (!message || !*message) return;
+  }
 }
 
 template <class Message>
@@ -180,7 +191,9 @@ base::Status Run::start_sandbox() {
     if (stream.open() && ::fchown(stream.get(), uid, uid) != 0)
       return base::system_error("give the streams away");
   }
-  if (gateway_) TRY(serve_capture(*gateway_, sandbox_->capture()));
+  // Kept here, since what the kernel refused last is read when the sandbox is gone.
+  capture_ = std::move(sandbox_->capture());
+  if (gateway_) TRY(serve_capture(*gateway_, capture_));
   const auto answer =
       TRY_IN("start sandbox", receive<frame::FromInit>(sandbox_->control(), "cerco-init"));
   if (!std::holds_alternative<frame::Ready>(answer)) {
@@ -229,7 +242,7 @@ base::Status Run::start_command() {
 // --------------------------------------------------------------------------------------
 
 bool Run::network_is_idle() const {
-  return !gateway_ && sandbox_->capture().tcp4.open();
+  return !gateway_ && capture_.tcp4.open();
 }
 
 void Run::watch(std::vector<pollfd>& polled) const {
@@ -243,7 +256,7 @@ void Run::watch(std::vector<pollfd>& polled) const {
   add(gateway_ ? gateway_->control.fd() : -1);
   add(broker_ ? broker_->control.fd() : -1);
   if (!network_is_idle() || network_cut_) return;
-  const sandbox::CaptureSockets& sockets = sandbox_->capture();
+  const sandbox::CaptureSockets& sockets = capture_;
   for (const auto* socket : {&sockets.tcp4, &sockets.tcp6, &sockets.dns4, &sockets.dns6,
                              &sockets.dns_tcp4, &sockets.dns_tcp6, &sockets.refused}) {
     add(socket->get());
@@ -369,9 +382,9 @@ void Run::on_oom() {
 void Run::on_network() {
   const base::Status started = start_gateway_part();
   base::Status served = started;
-  if (served) served = serve_capture(*gateway_, sandbox_->capture());
+  if (served) served = serve_capture(*gateway_, capture_);
   if (!served) {
-    sandbox_->capture() = {};
+    capture_ = {};
     notes_.push_back("the gateway could not be started, so all traffic is refused: " +
                      served.error().line());
     record(part_lost("gateway"));
@@ -469,7 +482,7 @@ void Run::on_tick() {
 void Run::drain_gateway() {
   if (!gateway_ && network_is_idle()) {
     // Refusals may have come with the last instruction, before the loop saw them.
-    pollfd polled = {sandbox_->capture().refused.get(), POLLIN, 0};
+    pollfd polled = {capture_.refused.get(), POLLIN, 0};
     if (::poll(&polled, 1, 0) > 0) on_network();
   }
   if (!gateway_) return;

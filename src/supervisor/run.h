@@ -33,6 +33,7 @@ class Run {
   void loop();
   void end_sandbox();
   void report();
+  void linger();
   void report_failed_start(const base::Error& error);
 
   // What the loop does with each thing that becomes readable.
@@ -78,6 +79,7 @@ class Run {
   base::Fd gateway_lease_end_;
   std::string authority_;
   std::unique_ptr<sandbox::Sandbox> sandbox_;
+  sandbox::CaptureSockets capture_;
 
   Facts facts_;
   Usage usage_;
