@@ -63,6 +63,7 @@ TEST_F(Secrets, WhatIsNoSecretIsRefusedAndNotShown) {
 TEST_F(Secrets, AFileThatOthersMayReadIsRefused) {
   const std::string path = host_.write("key", "s3cret", 0644);
   ASSERT_EQ(::chown(path.c_str(), 12345, 12345), 0);
+  ASSERT_EQ(::chmod(host_.path().c_str(), 0755), 0);
   EXPECT_NE(read({.kind = SourceKind::file, .name = path}).find("another user"), std::string::npos);
   ASSERT_EQ(::seteuid(12345), 0);
   const std::string open = read({.kind = SourceKind::file, .name = path});

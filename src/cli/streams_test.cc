@@ -82,7 +82,7 @@ int cat() {
 
 TEST(Streams, AreByteExact) {
   std::string blob;
-  for (int i = 0; i < 3'000'000; ++i) blob.push_back(static_cast<char>(i * 7919 >> 3));
+  for (std::uint64_t i = 0; i < 3'000'000; ++i) blob.push_back(static_cast<char>(i * 7919 >> 3));
   const Carried done = carry_text(blob, kNoLimit, cat);
   EXPECT_EQ(done.status, 0);
   EXPECT_TRUE(done.out == blob);
