@@ -4,9 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <optional>
+#include <map>
 #include <set>
 
+#include "os/move.h"
 #include "os/os.h"
 #include "workspace/path.h"
 #include "workspace/session.h"
@@ -33,9 +34,9 @@ class NewFile {
     if (!name_.empty()) (void)os::remove_at(parent_, name_);
   }
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // Puts it in the place of what stands at `name`; a folder there is EISDIR.
-  base::Status keep_as(const std::string& name) {
-    TRY(os::rename_at(parent_, name_, name));
+  // Puts it in the place of what stands at `name` in `folder`; a folder there is EISDIR.
+  base::Status keep_as(int folder, const std::string& name) {
+    TRY(os::move_between(parent_, name_, folder, name));
     name_.clear();
     return {};
   }
@@ -115,9 +116,12 @@ class Taking {
     return malformed("an unknown kind of entry");
   }
 
+  // What was put in is written beside the tree until it is known to have changed, so that an
+  // unchanged file makes no folder; what is new is written where it will stand.
   base::Status file(const frame::Entry& entry) {
     const auto [folder_path, name] = split_last(entry.path);
-    const base::Fd parent = TRY(open_parent(folder_path));
+    const bool known = manifest_.contains(entry.path);
+    base::Fd parent = TRY(known ? open_below("") : open_parent(entry.path));
     const std::string temporary = fresh_name();
     NewFile file(parent.get(), temporary,
                  TRY(os::openat2(parent.get(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
@@ -129,7 +133,9 @@ class Taking {
     }));
     const Known now = {frame::EntryKind::file, digest.hex(), (entry.mode & S_IXUSR) != 0};
     if (!changed(entry.path, now)) return {};
-    return file.keep_as(name);
+    if (!known) return file.keep_as(parent.get(), name);
+    const base::Fd folder = TRY(open_parent(entry.path));
+    return file.keep_as(folder.get(), name);
   }
 
   // The `size` bytes of a file, piece by piece; nothing more and nothing less.
@@ -157,14 +163,21 @@ class Taking {
     return content(size, [](std::string_view) -> base::Status { return {}; });
   }
 
+  // A folder that was put in is made only when something in it has to come out.
   base::Status folder(const frame::Entry& entry) {
-    const auto [folder_path, name] = split_last(entry.path);
-    const base::Fd parent = TRY(open_parent(folder_path));
-    (void)changed(entry.path, {frame::EntryKind::folder, "", false});
-    const auto there = os::stat_at(parent.get(), name);
+    if (!changed(entry.path, {frame::EntryKind::folder, "", false})) {
+      unmade_.emplace(entry.path, entry.mode);
+      return {};
+    }
+    const base::Fd parent = TRY(open_parent(entry.path));
+    return make_folder(parent.get(), split_last(entry.path).second, entry.mode);
+  }
+
+  static base::Status make_folder(int parent, const std::string& name, std::uint32_t mode) {
+    const auto there = os::stat_at(parent, name);
     if (there && S_ISDIR(there->st_mode)) return {};
-    if (there) TRY(os::remove_at(parent.get(), name));
-    return os::make_folder_at(parent.get(), name, (entry.mode & kModes) | S_IRWXU);
+    if (there) TRY(os::remove_at(parent, name));
+    return os::make_folder_at(parent, name, (mode & kModes) | S_IRWXU);
   }
 
   base::Status link(const frame::Entry& entry) {
@@ -173,15 +186,28 @@ class Taking {
       return {};
     }
     if (!changed(entry.path, {frame::EntryKind::link, entry.text, false})) return {};
-    const auto [folder_path, name] = split_last(entry.path);
-    const base::Fd parent = TRY(open_parent(folder_path));
+    const base::Fd parent = TRY(open_parent(entry.path));
     const std::string temporary = fresh_name();
     TRY(os::make_link_at(parent.get(), temporary, entry.text));
-    return NewFile(parent.get(), temporary, base::Fd()).keep_as(name);
+    return NewFile(parent.get(), temporary, base::Fd())
+        .keep_as(parent.get(), split_last(entry.path).second);
+  }
+
+  // The folder that an entry stands in; those above it that were put in are made now.
+  base::Result<base::Fd> open_parent(const std::string& path) {
+    for (std::size_t at = path.find('/'); at != std::string::npos; at = path.find('/', at + 1)) {
+      const auto unmade = unmade_.find(path.substr(0, at));
+      if (unmade == unmade_.end()) continue;
+      const auto [above, name] = split_last(unmade->first);
+      const base::Fd parent = TRY(open_below(above));
+      TRY(make_folder(parent.get(), name, unmade->second));
+      unmade_.erase(unmade);
+    }
+    return open_below(split_last(path).first);
   }
 
   // By descriptor from the folder down, through real folders only.
-  base::Result<base::Fd> open_parent(const std::string& path) {
+  base::Result<base::Fd> open_below(const std::string& path) {
     auto fd = os::openat2(dir_, path.empty() ? "." : path, O_PATH | O_DIRECTORY, 0,
                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (fd) return fd;
@@ -208,6 +234,7 @@ class Taking {
   const Manifest& manifest_;
   const Caps& caps_;
   std::set<std::string> seen_;
+  std::map<std::string, std::uint32_t> unmade_;  // folders that were put in, with their modes
   std::uint64_t entries_ = 0;
   std::uint64_t bytes_ = 0;
   Taken taken_;

@@ -76,6 +76,26 @@ TEST(Take, WhatWasPutInUnchangedStaysWhereItIs) {
   EXPECT_EQ(taken->changes, 3U) << "edited, made executable, deleted";
 }
 
+TEST(Take, AFolderThatWasPutInIsMadeOnlyForWhatChangedInIt) {
+  const Folder out;
+  Manifest manifest;
+  for (const char* folder : {"a", "a/b", "same"}) manifest[folder] = {EntryKind::folder, "", false};
+  for (const char* file : {"a/b/edited", "same/x"}) {
+    manifest[file] = {EntryKind::file, base::sha256("old"), false};
+  }
+  Wire wire;
+  wire.folder("a");
+  wire.folder("a/b");
+  wire.file("a/b/edited", "new");
+  wire.folder("same");
+  wire.file("same/x", "old");
+  wire.say(frame::Done{});
+  const auto taken = take(wire, out, manifest);
+  ASSERT_TRUE(taken) << taken.error().line();
+  EXPECT_EQ(out.tree(), (Names{"a/", "a/b/", "a/b/edited"}));
+  EXPECT_EQ(taken->changes, 1U);
+}
+
 TEST(Take, ReplacesFilesOfTheSameName) {
   const Folder out;
   out.write("a", "mine, and longer than the new one");
