@@ -36,4 +36,4 @@ cerco_module(gateway DEPENDS os confine policy plan http ipc journal LIBRARIES c
 cerco_module(broker DEPENDS os confine policy plan http ipc journal)
 cerco_module(supervisor DEPENDS os priv confine plan sandbox ipc journal)
 cerco_module(attack DEPENDS base)
-cerco_module(cli DEPENDS policy plan ipc journal host workspace supervisor)
+cerco_module(cli DEPENDS policy plan ipc journal host workspace sandbox supervisor)
