@@ -26,7 +26,6 @@ class Service {
   base::Status open(std::uint32_t id) {
     auto secrets = TRY(receive_secrets());
     TRY(os::set_nonblocking(channels_.gateway.fd()));
-    TRY(os::lock_memory());
     vault_.emplace(TRY(Vault::open(plan_, std::move(secrets), clock_)));
     TRY(confine::shut_in(confine::Own::broker, id, {}));
     for (const policy::Credential& credential : plan_.policy.credentials) TRY(issued(credential));

@@ -39,8 +39,8 @@ base::Result<std::string> from_file(const policy::Credential& credential) {
   if (!of_root && status.st_uid != os::effective_uid()) {
     return base::bad_input(at, "belongs to another user", "expected a file of your own or root's");
   }
-  if (!of_root && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return base::bad_input(at, "others may use it too", "chmod 600 it");
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return base::bad_input(at, "others may use it too", "chmod 0600 it");
   }
   // One read, so that no copy of a part stays behind.
   return TRY_IN(where(credential), os::read_some(fd.get(), kMaxSecret + 3, path));

@@ -23,7 +23,7 @@ constexpr Call kCalls[] = {
     {"afs_syscall", 183, -1, kN}, {"alarm", 37, -1, kA}, {"arch_prctl", 158, -1, kC}, {"bind", 49, 200, kA},
     {"bpf", 321, 280, kP}, {"brk", 12, 214, kA}, {"cachestat", 451, 451, kN}, {"capget", 125, 90, kA},
     {"capset", 126, 91, kA}, {"chdir", 80, 49, kA}, {"chmod", 90, -1, kA}, {"chown", 92, -1, kA},
-    {"chroot", 161, 51, kP}, {"clock_adjtime", 305, 266, kP}, {"clock_getres", 229, 114, kA},
+    {"chroot", 161, 51, kP}, {"clock_adjtime", 305, 266, kA}, {"clock_getres", 229, 114, kA},
     {"clock_gettime", 228, 113, kA}, {"clock_nanosleep", 230, 115, kA}, {"clock_settime", 227, 112, kP},
     {"clone", 56, 220, kC}, {"clone3", 435, 435, kN}, {"close", 3, 57, kA}, {"close_range", 436, 436, kA},
     {"connect", 42, 203, kA}, {"copy_file_range", 326, 285, kA}, {"creat", 85, -1, kA},

@@ -74,7 +74,11 @@ class Incoming {
     file_ = std::move(*opened);
   }
   [[nodiscard]] bool whole() const { return left_ == 0; }
-  [[nodiscard]] const confine::Outcome& outcome() const { return outcome_; }
+  // Closes the file, so that it can be executed once its arrival is answered (ETXTBSY else).
+  [[nodiscard]] confine::Outcome close() {
+    file_.reset();
+    return outcome_;
+  }
   // False for more bytes than were announced.
   bool take(const std::string& bytes) {
     if (bytes.size() > left_) return false;
@@ -118,7 +122,7 @@ class Session {
       const auto* data = word ? std::get_if<frame::Data>(&*word) : nullptr;
       if (data == nullptr || !incoming.take(data->bytes)) return false;
     }
-    return answer(incoming.outcome(), put.path);
+    return answer(incoming.close(), put.path);
   }
   bool obey(const frame::Fetch& want) { return fetch(peer_, root_, want.path); }
   // The host has no reason to say any of these.

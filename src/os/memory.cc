@@ -1,8 +1,6 @@
-// Locked memory and secrets in memfds.
+// Secrets in memfds.
 #include "os/memory.h"
 
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,17 +8,6 @@
 #include "os/files.h"
 
 namespace os {
-
-base::Status lock_memory() {
-  const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
-  // Without CAP_SYS_RESOURCE the limit stays, and mlockall says whether it is enough.
-  if (::setrlimit(RLIMIT_MEMLOCK, &unlimited) != 0 && errno != EPERM) {
-    return base::system_error("setrlimit RLIMIT_MEMLOCK");
-  }
-  if (::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
-    return base::system_error("mlockall");
-  return {};
-}
 
 base::Result<base::Secret> take_secret(int memfd, std::size_t most) {
   const struct stat facts = TRY(fstat(memfd, "secret"));
