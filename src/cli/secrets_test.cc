@@ -70,7 +70,7 @@ TEST_F(Secrets, AFileThatOthersMayReadIsRefused) {
   (void)::chmod(path.c_str(), 0600);
   const std::string closed = read({.kind = SourceKind::file, .name = path});
   ASSERT_EQ(::seteuid(0), 0);
-  EXPECT_NE(open.find("chmod 600"), std::string::npos) << open;
+  EXPECT_NE(open.find("chmod 0600"), std::string::npos) << open;
   EXPECT_EQ(closed, "s3cret") << "the control";
 }
 
