@@ -94,13 +94,37 @@ std::string_view Redaction::bytes(const Form& form) const {
   return store_.reveal().substr(form.at, form.size);
 }
 
-Redaction::Match Redaction::find(std::string_view text, std::size_t from) const {
-  Match first;
-  for (const Form& form : forms_) {
-    const auto at = text.find(bytes(form), from);
-    if (at < first.at) first = {at, &form};
+Redaction::Walk::Walk(const Redaction& redaction, std::string_view text)
+    : redaction_(redaction), text_(text) {
+  for (const Form& form : redaction_.forms_) places_.push_back(text_.find(redaction_.bytes(form)));
+}
+
+const Redaction::Form* Redaction::Walk::next(std::size_t from, std::size_t& at) {
+  const Form* first = nullptr;
+  at = std::string_view::npos;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const Form& form = redaction_.forms_[i];
+    if (places_[i] < from) places_[i] = text_.find(redaction_.bytes(form), from);
+    if (places_[i] >= at) continue;
+    at = places_[i];
+    first = &form;
   }
   return first;
+}
+
+std::size_t Redaction::replace(std::string_view text, std::size_t open, std::string& out) const {
+  Walk walk(*this, text);
+  std::size_t done = 0;
+  std::size_t at = 0;
+  for (const Form* form = walk.next(0, at); form != nullptr && at < open;
+       form = walk.next(done, at)) {
+    out += text.substr(done, at - done);
+    out += form->replacement;
+    done = at + form->size;
+  }
+  const std::size_t end = std::max(done, open);
+  out += text.substr(done, end - done);
+  return end;
 }
 
 std::size_t Redaction::pending(std::string_view text) const {
@@ -115,13 +139,7 @@ std::size_t Redaction::pending(std::string_view text) const {
 
 std::string Redaction::clean(std::string_view text) const {
   std::string out;
-  std::size_t at = 0;
-  for (Match match = find(text, 0); match.form != nullptr; match = find(text, at)) {
-    out += text.substr(at, match.at - at);
-    out += match.form->replacement;
-    at = match.at + match.form->size;
-  }
-  out += text.substr(at);
+  replace(text, text.size(), out);
   return out;
 }
 
@@ -141,16 +159,7 @@ std::string BodyRedactor::push(std::string_view piece) {
   // it.
   const std::size_t open = text.size() - redaction_->pending(text);
   std::string out;
-  std::size_t at = 0;
-  for (auto match = redaction_->find(text, 0); match.form != nullptr && match.at < open;
-       match = redaction_->find(text, at)) {
-    out += std::string_view(text).substr(at, match.at - at);
-    out += match.form->replacement;
-    at = match.at + match.form->size;
-  }
-  const std::size_t held = std::max(at, open);
-  out += std::string_view(text).substr(at, held - at);
-  held_ = text.substr(held);
+  held_ = text.substr(redaction_->replace(text, open, out));
   base::wipe(text);
   return out;
 }

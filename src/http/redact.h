@@ -35,12 +35,23 @@ class Redaction {
     std::size_t size = 0;
     std::string replacement;
   };
-  struct Match {
-    std::size_t at = std::string_view::npos;
-    const Form* form = nullptr;
+  // Walks over the forms that stand in a text, from left to right, the longest first where two
+  // begin together. Each form is looked for once.
+  class Walk {
+   public:
+    Walk(const Redaction& redaction, std::string_view text);
+    // The first form at or after `from`; nullptr when there is none.
+    [[nodiscard]] const Form* next(std::size_t from, std::size_t& at);
+
+   private:
+    const Redaction& redaction_;
+    std::string_view text_;
+    std::vector<std::size_t> places_;  // of each form: the first that was not passed yet
   };
   [[nodiscard]] std::string_view bytes(const Form& form) const;
-  [[nodiscard]] Match find(std::string_view text, std::size_t from) const;
+  // Appends `text` to `out` with every form that begins before `open` replaced; returns how much of
+  // the text is done with.
+  std::size_t replace(std::string_view text, std::size_t open, std::string& out) const;
   // Bytes at the end of `text` that could be the start of a form.
   [[nodiscard]] std::size_t pending(std::string_view text) const;
 
