@@ -111,9 +111,10 @@ struct Command {
 // `--ro` and filesystem.read_only come back absolute and without symbolic links.
 [[nodiscard]] base::Result<policy::Effective> load_policy(const World& world, const Parsed& parsed,
                                                           const policy::HostSize& size);
-// The values of environment.pass in the caller's environment; a name that is not set is left out.
-[[nodiscard]] std::map<std::string, std::string> passed_environment(const World& world,
-                                                                    const policy::Policy& policy);
+// The values of environment.pass in the caller's environment; a name that is not set is left out,
+// and a value that looks like a credential is bad_input unless environment.plain names it.
+[[nodiscard]] base::Result<std::map<std::string, std::string>> passed_environment(
+    const World& world, const policy::Policy& policy);
 // What the host can give, for this caller.
 [[nodiscard]] base::Result<plan::HostFacts> host_facts(const World& world);
 // The policy's plan for `argv` as `cerco run` makes it; edit_plan has been applied.

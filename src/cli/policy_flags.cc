@@ -1,5 +1,7 @@
 // The flags that shape the policy, shared by every subcommand that has one, and the plan that comes
 // of it.
+#include <algorithm>
+
 #include "cli/cli.h"
 #include "host/host.h"
 #include "os/caller.h"
@@ -84,12 +86,20 @@ base::Result<policy::Effective> load_policy(const World& world, const Parsed& pa
   return effective;
 }
 
-std::map<std::string, std::string> passed_environment(const World& world,
-                                                      const policy::Policy& policy) {
+base::Result<std::map<std::string, std::string>> passed_environment(const World& world,
+                                                                    const policy::Policy& policy) {
   std::map<std::string, std::string> values;
   for (const std::string& name : policy.environment.pass) {
     const auto at = world.env.find(name);
-    if (at != world.env.end()) values.insert(*at);
+    if (at == world.env.end()) continue;
+    const std::string why = policy::credential_like(name, at->second);
+    if (!why.empty() && std::ranges::count(policy.environment.plain, name) == 0) {
+      return base::bad_input(
+          "environment.pass",
+          "the value of " + base::printable(name) + " looks like a credential: " + why,
+          "give it to the gateway as a [[credential]], or name it in environment.plain");
+    }
+    values.insert(*at);
   }
   return values;
 }
@@ -107,7 +117,7 @@ base::Result<plan::Plan> make_plan(const World& world, const policy::Policy& pol
   const plan::Ask ask = {.name = std::move(name),
                          .argv = std::move(argv),
                          .cwd = "",
-                         .caller_env = passed_environment(world, policy)};
+                         .caller_env = TRY(passed_environment(world, policy))};
   plan::Plan plan = TRY(plan::make(policy, host, ask, base::random_base32));
   if (world.edit_plan) world.edit_plan(plan);
   return plan;
