@@ -15,18 +15,16 @@ set(CMAKE_C_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 find_program(CERCO_CCACHE ccache)
 if(CERCO_CCACHE)
   # A precompiled header is compared by content, so that ccache may serve files that use one.
-  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CERCO_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CERCO_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
   add_compile_options(-Xclang -fno-pch-timestamp)
 endif()
 if(CERCO_SANITIZE)
-  target_compile_options(cerco_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
+  # fuzzer-no-link: the same objects serve the unit tests and the fuzzers.
+  target_compile_options(cerco_flags INTERFACE -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
                          -fno-omit-frame-pointer)
   target_compile_definitions(cerco_flags INTERFACE CERCO_SANITIZE=1)
   target_link_options(cerco_flags INTERFACE -fsanitize=address,undefined)
-endif()
-if(CERCO_FUZZ)
-  target_compile_options(cerco_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 # Statically linked programs that run inside a sandbox are never built with sanitizers.
 add_library(cerco_flags_static INTERFACE)

@@ -26,6 +26,10 @@ foreach(module base os priv confine policy plan ipc http journal host workspace 
     endif()
     if(module STREQUAL "gateway")
       target_precompile_headers(gateway_tests PRIVATE ${CMAKE_SOURCE_DIR}/cmake/asio_pch.h)
+    elseif(module STREQUAL "base")
+      target_precompile_headers(base_tests PRIVATE ${CMAKE_SOURCE_DIR}/cmake/test_pch.h)
+    else()
+      target_precompile_headers(${module}_tests REUSE_FROM base_tests)
     endif()
     set(program ${CMAKE_BINARY_DIR}/${module}_tests)
   else()
@@ -82,7 +86,7 @@ foreach(source ${fuzzers})
   if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/fuzz/seeds/${name})
     set(seeds ${CMAKE_SOURCE_DIR}/fuzz/seeds/${name})
   endif()
-  add_test(NAME fuzz.${name} COMMAND ${CMAKE_SOURCE_DIR}/build-fuzz/${name} -max_total_time=${seconds}
+  add_test(NAME fuzz.${name} COMMAND ${CMAKE_SOURCE_DIR}/build-sanitize/${name} -max_total_time=${seconds}
            -print_final_stats=1 -timeout=10 -rss_limit_mb=2048 -max_len=8192
            ${CMAKE_BINARY_DIR}/corpus/${name} ${seeds})
   set_tests_properties(fuzz.${name} PROPERTIES LABELS full TIMEOUT 200)

@@ -1,0 +1,6 @@
+// What every test includes, compiled once.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "pch.h"
