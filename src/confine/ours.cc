@@ -56,7 +56,7 @@ constexpr std::string_view kJournal[] = {
     "fdatasync",  "fsync",    "flock",     "ftruncate", "getdents64", "mkdirat",
     "newfstatat", "openat",   "openat2",   "pread64",   "pwrite64",   "pwritev",
     "recvfrom",   "renameat", "renameat2", "sendto",    "shutdown",   "unlinkat",
-    "mlock",      "munlock",  "statx",     "fchmod",    "fallocate"};
+    "mlock",      "munlock",  "statx",     "fchmod",    "fallocate",  "sync_file_range"};
 // Serves a file session inside a sandbox with the rights of the workload's user.
 constexpr std::string_view kFiles[] = {"fchmod",     "fstatfs",   "getdents64", "mkdirat",
                                        "newfstatat", "openat",    "openat2",    "pread64",
@@ -147,7 +147,7 @@ Filter filter(Own own) {
 }
 
 Filter filter(Own own, Arch arch, Build build) {
-  Table table{{}, kKill, kKill};
+  Table table{kKill, kKill};
   Listing listing(table, arch);
   listing.put_all(kPaths, error(EACCES));
   listing.put_all(kAll, kAllow);

@@ -9,13 +9,15 @@
 namespace os {
 
 PacketReader::PacketReader(std::size_t most, std::size_t most_fds)
-    : buffer_(most), control_(most_fds == 0 ? 0 : CMSG_SPACE(most_fds * sizeof(int))) {}
+    : buffer_(new char[most]),
+      most_(most),
+      control_(most_fds == 0 ? 0 : CMSG_SPACE(most_fds * sizeof(int))) {}
 
 base::Result<Got> PacketReader::next(int socket) {
   fds_.clear();
   size_ = 0;
   cut_ = false;
-  iovec part = {buffer_.data(), buffer_.size()};
+  iovec part = {buffer_.get(), most_};
   msghdr message = {};
   message.msg_iov = &part;
   message.msg_iovlen = 1;

@@ -1,6 +1,7 @@
 // Many messages of SEQPACKET sockets, one after another, through one buffer.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,12 +22,13 @@ class PacketReader {
   // taken (close-on-exec) up to `most_fds`; others are closed by the kernel. A reset by the peer is
   // its end.
   [[nodiscard]] base::Result<Got> next(int socket);
-  [[nodiscard]] std::string_view bytes() const { return {buffer_.data(), size_}; }
+  [[nodiscard]] std::string_view bytes() const { return {buffer_.get(), size_}; }
   [[nodiscard]] bool cut() const { return cut_; }
   [[nodiscard]] std::vector<base::Fd>& fds() { return fds_; }
 
  private:
-  std::vector<char> buffer_;
+  std::unique_ptr<char[]> buffer_;  // untouched pages cost nothing
+  std::size_t most_;
   std::vector<char> control_;
   std::vector<base::Fd> fds_;
   std::size_t size_ = 0;

@@ -30,11 +30,14 @@ FileLock::~FileLock() {
 
 base::Result<std::string> read_at(int fd, std::size_t most, std::uint64_t offset,
                                   std::string_view what) {
-  std::string bytes(most, '\0');
+  constexpr std::size_t kStep = 16384;  // what is asked for is filled with zeros first
+  std::string bytes;
   std::size_t filled = 0;
   while (filled < most) {
+    const std::size_t step = std::min(most - filled, std::max(kStep, filled));
+    bytes.resize(filled + step);
     const ssize_t got =
-        ::pread(fd, bytes.data() + filled, most - filled, static_cast<off_t>(offset + filled));
+        ::pread(fd, bytes.data() + filled, step, static_cast<off_t>(offset + filled));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return base::system_error("read " + std::string(what));
     if (got == 0) break;
@@ -63,6 +66,13 @@ base::Status truncate(int fd, std::uint64_t size, std::string_view what) {
 
 base::Status sync_data(int fd, std::string_view what) {
   if (::fdatasync(fd) != 0) return base::system_error("fdatasync " + std::string(what));
+  return {};
+}
+
+base::Status start_writing(int fd, std::string_view what) {
+  if (::sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE) != 0) {
+    return base::system_error("sync_file_range " + std::string(what));
+  }
   return {};
 }
 

@@ -34,6 +34,9 @@ class FileLock {
                                     std::string_view what);
 [[nodiscard]] base::Status truncate(int fd, std::uint64_t size, std::string_view what);
 [[nodiscard]] base::Status sync_data(int fd, std::string_view what);  // fdatasync(2)
+// The kernel begins to write the file's data to the disk; nothing is waited for
+// (sync_file_range(2)).
+[[nodiscard]] base::Status start_writing(int fd, std::string_view what);
 
 // Names are single components of the folder `dir`.
 [[nodiscard]] base::Status rename_at(int dir, const std::string& from, const std::string& to);

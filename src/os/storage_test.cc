@@ -57,6 +57,12 @@ TEST(Storage, ReadsAndWritesAtPositions) {
   ASSERT_TRUE(os::truncate(file->get(), 4, "a"));
   EXPECT_EQ(os::read_at(file->get(), 10, 1, "a"), "bcd");
   ASSERT_TRUE(os::sync_data(file->get(), "a"));
+  ASSERT_TRUE(os::start_writing(file->get(), "a"));
+  const std::string large(100'000, 'x');
+  ASSERT_TRUE(os::write_at(file->get(), large, 4, "a"));
+  EXPECT_EQ(os::read_at(file->get(), 1 << 20, 4, "a"), large);
+  EXPECT_EQ(os::read_at(file->get(), 50'000, 0, "a")->size(), 50'000U);
+  ASSERT_TRUE(os::truncate(file->get(), 4, "a"));
   ASSERT_TRUE(os::rename_at(dir->get(), "a", "b"));
   ASSERT_TRUE(os::make_folder_at(dir->get(), "c", 0700));
   ASSERT_TRUE(os::make_folder_at(dir->get(), "c", 0700));
