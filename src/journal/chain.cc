@@ -66,13 +66,13 @@ base::Status Chain::flush() {
   return {};
 }
 
-base::Status Chain::sync() const {
-  return os::sync_data(file_.get(), "journal of " + run_);
+base::Status Chain::start_writing() const {
+  return os::start_writing(file_.get(), "journal of " + run_);
 }
 
 base::Status Chain::go_on_in(base::Fd file) {
   TRY(flush());
-  TRY(sync());
+  TRY(start_writing());
   file_ = std::move(file);
   file_bytes_ = 0;
   return {};

@@ -34,7 +34,7 @@ class Chain {
   [[nodiscard]] bool checkpoint_due() const { return unsigned_ >= kCheckpointEvery; }
   void checkpoint(const os::Instant& wall);
   [[nodiscard]] base::Status flush();
-  [[nodiscard]] base::Status sync() const;
+  [[nodiscard]] base::Status start_writing() const;  // to the disk, without waiting
   // Flushes to the old file and goes on in `file`.
   [[nodiscard]] base::Status go_on_in(base::Fd file);
 

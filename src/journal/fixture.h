@@ -118,7 +118,6 @@ inline Summary whole_run(const State& state, const std::string& run, std::uint64
   }
   auto summary = recorder->finish("end");
   EXPECT_TRUE(summary);
-  EXPECT_TRUE(recorder->sync());
   return *summary;
 }
 

@@ -99,9 +99,9 @@ base::Status HostChain::append(std::string_view run, std::string_view type,
   return os::write_at(last_.get(), last_text({seq, head}), 0, kLastFile);
 }
 
-base::Status HostChain::sync() const {
-  TRY(os::sync_data(file_.get(), kHostFile));
-  return os::sync_data(last_.get(), kLastFile);
+base::Status HostChain::start_writing() const {
+  TRY(os::start_writing(file_.get(), kHostFile));
+  return os::start_writing(last_.get(), kLastFile);
 }
 
 }  // namespace journal

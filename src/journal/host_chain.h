@@ -42,7 +42,7 @@ class HostChain {
                                   std::string_view head, const os::Instant& wall);
   [[nodiscard]] base::Status append(std::string_view run, std::string_view type,
                                     std::string_view members, const os::Instant& wall);
-  [[nodiscard]] base::Status sync() const;
+  [[nodiscard]] base::Status start_writing() const;  // to the disk, without waiting
 
  private:
   base::Fd file_;

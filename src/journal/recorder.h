@@ -65,13 +65,12 @@ class Recorder {
 
   // Last checkpoint, last host line (`at`: "end" or "abandoned"). Nothing is taken afterwards.
   [[nodiscard]] base::Result<Summary> finish(std::string_view at);
-  // The files reach the disk: slow, so after the answer.
-  [[nodiscard]] base::Status sync();
 
  private:
   Recorder(const Open& open, SigningKey key, Files files, TaskMemory memory, const Clock& clock);
   [[nodiscard]] base::Result<std::uint64_t> add(std::string_view type, std::string_view members);
   [[nodiscard]] base::Status checkpoint();
+  [[nodiscard]] base::Status start_writing();
   [[nodiscard]] base::Status alert(const Finding& finding, std::uint64_t evidence);
 
   const Clock& clock_;
@@ -86,7 +85,7 @@ class Recorder {
   std::uint64_t alerts_ = 0;
   std::uint64_t file_number_ = 1;
   bool file_wished_ = false;
-  std::int64_t synced_second_ = 0;
+  std::int64_t writing_second_ = 0;
   std::int64_t dropped_second_ = 0;
 };
 

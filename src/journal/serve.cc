@@ -168,8 +168,7 @@ class Service {
     TRY(recorder_->report_dropped(supervisor_, Recorder::When::now));
     const Summary summary = TRY(recorder_->finish(finished_ ? "end" : "abandoned"));
     TRY(settle());
-    TRY(answer(summary));
-    return recorder_->sync();
+    return answer(summary);
   }
 
   SystemClock clock_;
