@@ -99,6 +99,13 @@ TEST(Error, LineNamesWhereWhatAndWhatWouldBeRight) {
             "start sandbox: mount /x: EPERM (Operation not permitted)");
 }
 
+TEST(Json, JsonStringEscapesWhatCouldBreakALine) {
+  EXPECT_EQ(base::json_string("a\"\\\n\t\x1b\x7f"), "\"a\\\"\\\\\\n\\t\\u001b\\u007f\"");
+  EXPECT_EQ(base::json_string("\xff"), "\"\\ufffd\\u00ff\"");
+  EXPECT_EQ(base::JsonObject().add("n", 5).add("b", true).add("s", "x").text(),
+            "{\"n\":5,\"b\":true,\"s\":\"x\"}");
+}
+
 TEST(Secret, MovesAndReveals) {
   base::Secret first("token");
   base::Secret second = std::move(first);

@@ -21,6 +21,10 @@ std::string json_string(std::string_view text) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += text[0];
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
     } else if (c < 0x20 || c == 0x7F) {
       out += fmt::format("\\u{:04x}", c);
     } else {

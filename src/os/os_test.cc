@@ -12,7 +12,10 @@ namespace {
 TEST(Spawn, GivesExactlyTheDescriptorsNamed) {
   auto pipe = os::pipe();
   ASSERT_TRUE(pipe);
-  const std::array<std::string, 3> argv = {"/bin/sh", "-c", "ls /proc/$$/fd | tr '\\n' ' ' >&7"};
+  const std::array<std::string, 3> argv = {
+      "/bin/sh", "-c",
+      "i=0; while [ $i -lt 64 ]; do [ -e /proc/$$/fd/$i ] && printf '%s ' $i >&7;"
+      " i=$((i+1)); done"};
   const std::array<std::pair<int, int>, 1> pairs = {std::pair{pipe->second.get(), 7}};
   auto child = os::spawn(argv, {}, pairs);
   ASSERT_TRUE(child) << child.error().line();
