@@ -144,20 +144,27 @@ void HttpSession::decide(Asked& asked) {
   if (!asked.verdict.allow && !core_.holds(plan::Protection::name_filter)) {
     asked.verdict = {.allow = true, .treatment = policy::Treatment::inspect};
   }
-  if (!asked.verdict.allow) return;
-  const policy::Egress* rule = rule_of(core_, asked.verdict);
-  if (rule != nullptr) {
-    const Used& used = core_.used[asked.verdict.rule_index];
-    if (used.requests >= rule->max_requests) return refuse("max-requests");
-    if (used.up >= rule->max_up || used.down >= rule->max_down) return refuse("budget");
-    if (asked.head.body.framing == http::Framing::length &&
-        asked.head.body.length > rule->max_body) {
-      return refuse("max-body");
-    }
+  if (asked.verdict.allow) {
+    const std::string spent = budget_problem(asked);
+    if (!spent.empty()) refuse(spent);
   }
   if (!core_.credentials.any()) return;
-  asked.handling = core_.credentials.handle(asked.head, asked.request, rule);
-  if (!asked.handling.reason.empty()) refuse(asked.handling.reason);
+  // Also where the rules refuse: a placeholder that is out of place is told of in any case.
+  asked.handling =
+      core_.credentials.handle(asked.head, asked.request, rule_of(core_, asked.verdict));
+  const std::string& reason = asked.handling.reason;
+  if (!reason.empty() && (asked.verdict.allow || asked.handling.misuse)) refuse(reason);
+}
+
+std::string HttpSession::budget_problem(const Asked& asked) const {
+  const policy::Egress* rule = rule_of(core_, asked.verdict);
+  if (rule == nullptr) return {};
+  const Used& used = core_.used[asked.verdict.rule_index];
+  const http::Body& body = asked.head.body;
+  if (used.requests >= rule->max_requests) return "max-requests";
+  if (used.up >= rule->max_up || used.down >= rule->max_down) return "budget";
+  if (body.framing == http::Framing::length && body.length > rule->max_body) return "max-body";
+  return {};
 }
 
 // Resolves and judges the name's addresses, once for each connection that is to be made. A kept one
@@ -222,9 +229,9 @@ bool HttpSession::record(Asked& asked) {
     decision.verdict = "allow";
   } else {
     const bool range = !asked.vetted.reason.empty() && asked.vetted.passed.empty();
-    decision.kind = range                            ? "range"
-                    : !asked.handling.reason.empty() ? "credential"
-                                                     : kind_of(verdict.reason);
+    decision.kind = range                                     ? "range"
+                    : verdict.reason == asked.handling.reason ? "credential"
+                                                              : kind_of(verdict.reason);
     decision.fix = verdict.fix;
   }
   decided_ = true;

@@ -43,6 +43,7 @@ class HttpSession {
   asio::awaitable<Next> reject(http::Rejection rejection);
   [[nodiscard]] std::optional<http::Rejection> admit(std::size_t length, Asked& asked);
   void decide(Asked& asked);
+  [[nodiscard]] std::string budget_problem(const Asked& asked) const;
   void count(Asked& asked);
   asio::awaitable<void> find_way(Asked& asked);
   [[nodiscard]] bool record(Asked& asked);

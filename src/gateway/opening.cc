@@ -50,10 +50,11 @@ asio::awaitable<Opening> look(Connection& connection) {
     }
     connection.client->arm_read();
     if (!co_await connection.pause()) {
-      opening.problem = "no-bytes";
+      opening.problem = seen == 0 ? "no-bytes" : "slow-hello";
       break;
     }
   }
+  opening.silent = seen == 0 && !opening.problem.empty();
   if (seen != 0 && connection.client->open()) (void)os::set_low_mark(connection.client->fd(), 1);
   co_return opening;
 }

@@ -11,6 +11,7 @@ namespace gateway {
 struct Opening {
   policy::Scheme scheme = policy::Scheme::tcp;  // tls or http; tcp: nothing that is known
   http::Hello hello;                            // of Scheme::tls
+  bool silent = false;                          // ended, or overstayed, without a byte
   std::string problem;  // "closed", "no-bytes", or why a ClientHello is malformed
 };
 

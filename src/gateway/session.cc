@@ -13,6 +13,7 @@ namespace {
 struct Judged {
   policy::Verdict verdict;
   policy::Scheme scheme = policy::Scheme::tcp;
+  std::string silent;  // an allowed connection that ended before it said anything, and how
 };
 
 policy::Verdict refuse(std::string reason) {
@@ -42,10 +43,15 @@ asio::awaitable<Judged> judge(Connection& connection, const Target& target) {
   if (!target.problem.empty()) co_return Judged{.verdict = refuse(target.problem)};
   Judged judged{.verdict = ask(core, target, policy::Scheme::tcp)};
   if (judged.verdict.allow || target.literal) co_return judged;
+  const bool undecided = judged.verdict.reason == "protocol";
   Opening opening = co_await look(connection);
   judged.scheme = opening.scheme;
   if (core.cut) {
     judged.verdict = refuse("cut");
+    co_return judged;
+  }
+  if (undecided && opening.silent) {
+    judged.silent = opening.problem;
     co_return judged;
   }
   judged.verdict = ask(core, target, opening.scheme);
@@ -62,6 +68,14 @@ asio::awaitable<Judged> judge(Connection& connection, const Target& target) {
 
 Decision decision_of(const Connection& connection, const Target& target, const Judged& judged) {
   Decision decision;
+  if (!judged.silent.empty()) {
+    decision.verdict = "allow";
+    decision.reason = judged.silent;
+    decision.conn = connection.id;
+    decision.host = target.host.name;
+    decision.port = target.port;
+    return decision;
+  }
   decision.verdict = judged.verdict.allow ? "allow" : "deny";
   decision.rule = judged.verdict.rule;
   decision.reason = judged.verdict.reason;

@@ -41,6 +41,26 @@ class Peer {
   base::Fd fd_;
 };
 
+// The same over TLS. Failures show as empty reads.
+class TlsPeer {
+ public:
+  enum class Side { client, server };
+  // `host`: the name to ask for and to verify, for a client.
+  TlsPeer(const Peer& peer, const http::TlsContext& context, Side side, const std::string& host);
+  ~TlsPeer();
+  TlsPeer(const TlsPeer&) = delete;
+  TlsPeer& operator=(const TlsPeer&) = delete;
+  [[nodiscard]] bool shook_hands() const { return shook_hands_; }
+  void send(std::string_view bytes) const;
+  [[nodiscard]] std::string read_some() const;
+  [[nodiscard]] std::string read_until(std::string_view end) const;
+  void close() const;  // close_notify
+
+ private:
+  SSL* ssl_ = nullptr;
+  bool shook_hands_ = false;
+};
+
 // A server that runs `each` for every connection, in one thread, one after another.
 class Upstream {
  public:

@@ -2,6 +2,7 @@
 #include "gateway/testing.h"
 
 #include <gtest/gtest.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -92,6 +93,46 @@ bool Peer::was_reset() const {
 
 void Peer::finish_sending() const {
   ::shutdown(fd_.get(), SHUT_WR);
+}
+
+TlsPeer::TlsPeer(const Peer& peer, const http::TlsContext& context, Side side,
+                 const std::string& host)
+    : ssl_(SSL_new(context.get())) {
+  SSL_set_fd(ssl_, peer.fd());
+  if (side == Side::client) {
+    EXPECT_TRUE(http::expect_peer(ssl_, host));
+    shook_hands_ = SSL_connect(ssl_) == 1;
+  } else {
+    shook_hands_ = SSL_accept(ssl_) == 1;
+  }
+}
+
+TlsPeer::~TlsPeer() {
+  SSL_free(ssl_);
+}
+
+void TlsPeer::send(std::string_view bytes) const {
+  if (shook_hands_ && !bytes.empty()) SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size()));
+}
+
+std::string TlsPeer::read_some() const {
+  char buffer[16384];
+  const int got = shook_hands_ ? SSL_read(ssl_, buffer, sizeof buffer) : 0;
+  return got > 0 ? std::string(buffer, static_cast<std::size_t>(got)) : std::string();
+}
+
+std::string TlsPeer::read_until(std::string_view end) const {
+  std::string all;
+  while (!all.contains(end)) {
+    const std::string some = read_some();
+    if (some.empty()) break;
+    all += some;
+  }
+  return all;
+}
+
+void TlsPeer::close() const {
+  if (shook_hands_) SSL_shutdown(ssl_);
 }
 
 Upstream::Upstream(std::function<void(Peer)> each) {
