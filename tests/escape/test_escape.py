@@ -135,11 +135,15 @@ def test_files_of_the_host_are_not_there(shared_cerco, probe):
 
 
 def test_without_the_curated_base_host_files_are_there(shared_cerco, probe):
-    canary = shared_cerco.folder / "canary"
+    canary = pathlib.Path(f"/opt/cerco-canary-{os.getpid()}")
     canary.write_text("canary\n")
-    assert inside(shared_cerco, probe, "read", str(canary)).status == 1
-    assert shared_cerco.run("--", "/usr/bin/cat", str(canary)).status == 1
-    assert shared_cerco.run("--", "/usr/bin/cat", str(canary), without=["pivot_root", "landlock"]).text == "canary\n"
+    canary.chmod(0o644)
+    try:
+        assert inside(shared_cerco, probe, "read", str(canary)).status == 1
+        assert shared_cerco.run("--", "/usr/bin/cat", str(canary)).status == 1
+        assert shared_cerco.run("--", "/usr/bin/cat", str(canary), without=["pivot_root", "landlock"]).text == "canary\n"
+    finally:
+        canary.unlink()
 
 
 def test_proc_and_sys_show_and_change_nothing_of_the_host(shared_cerco, probe):
