@@ -26,13 +26,17 @@ if(CERCO_SANITIZE)
   target_compile_definitions(cerco_flags INTERFACE CERCO_SANITIZE=1)
   target_link_options(cerco_flags INTERFACE -fsanitize=address,undefined)
 endif()
-# Statically linked programs that run inside a sandbox are never built with sanitizers.
+# The statically linked program that runs inside a sandbox: no sanitizers, no exceptions, no C library. Its strings
+# are compiled from their header, since the library's own would bring the rest of it.
 add_library(cerco_flags_static INTERFACE)
 target_compile_options(cerco_flags_static INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
-  -Wno-gnu-statement-expression -Wno-missing-designated-field-initializers -Werror -fno-strict-aliasing -Os)
+  -Wno-gnu-statement-expression -Wno-missing-designated-field-initializers -Werror -fno-strict-aliasing -Os
+  -fno-exceptions -fno-rtti -fno-sanitize=all -fno-pie -U_FORTIFY_SOURCE -ffunction-sections -fdata-sections
+  -fno-asynchronous-unwind-tables -fno-builtin -fstack-protector-strong -mstack-protector-guard=global)
 target_include_directories(cerco_flags_static INTERFACE ${CMAKE_SOURCE_DIR}/src)
-target_compile_definitions(cerco_flags_static INTERFACE FMT_HEADER_ONLY=1 _GNU_SOURCE=1)
-target_link_options(cerco_flags_static INTERFACE -fuse-ld=lld -static -Wl,--gc-sections)
+target_compile_definitions(cerco_flags_static INTERFACE FMT_HEADER_ONLY=1 _GNU_SOURCE=1 _GLIBCXX_EXTERN_TEMPLATE=0)
+target_link_options(cerco_flags_static INTERFACE -fuse-ld=lld -static -nostdlib -Wl,--gc-sections
+  -Wl,-z,noexecstack -Wl,--strip-all)
 # For sources of others that we only compile: same sanitizers, no warnings of ours.
 add_library(cerco_flags_loose INTERFACE)
 target_compile_options(cerco_flags_loose INTERFACE -w)

@@ -19,21 +19,17 @@ cerco_program(cerco-broker MAIN src/main/broker_main.cc DEPENDS broker)
 # cerco with single protections taken out of its plan, for the tests' positive controls; never installed.
 cerco_program(cerco-without MAIN tests/support/without_main.cc DEPENDS cli STATIC_RUNTIME)
 
-# cerco-init runs inside the sandbox: static, small, without sanitizers, and so built from sources.
+# cerco-init runs inside the sandbox: static, small, without sanitizers, and over a runtime of its own
+# (src/main/init_runtime.cc) in place of the C library. What it is made of is this list.
 file(GLOB init_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/init/*.cc)
 list(FILTER init_sources EXCLUDE REGEX "_test\\.cc$")
-if(init_sources AND EXISTS ${CMAKE_SOURCE_DIR}/src/main/init_main.cc)
-  file(GLOB init_needs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/os/*.cc ${CMAKE_SOURCE_DIR}/src/confine/*.cc
-       ${CMAKE_SOURCE_DIR}/src/base/*.cc)
-  list(FILTER init_needs EXCLUDE REGEX "_test\\.cc$")
-  add_library(init_needs STATIC ${init_needs})
-  target_compile_options(init_needs PRIVATE -ffunction-sections -fdata-sections -fno-sanitize=all)
-  target_link_libraries(init_needs PRIVATE cerco_flags_static cerco_sodium)
-  add_executable(cerco-init ${CMAKE_SOURCE_DIR}/src/main/init_main.cc ${init_sources})
-  target_compile_options(cerco-init PRIVATE -ffunction-sections -fdata-sections -fno-sanitize=all)
-  target_link_libraries(cerco-init PRIVATE cerco_flags_static init_needs)
-  target_link_options(cerco-init PRIVATE -Wl,--strip-all)  # each start copies the file into a memfd
-endif()
+foreach(need confine/calls confine/capabilities confine/compile confine/identity confine/ours confine/profile
+        confine/seccomp os/files os/socket base/error base/fd base/text base/wire)
+  list(APPEND init_sources ${CMAKE_SOURCE_DIR}/src/${need}.cc)
+endforeach()
+add_executable(cerco-init ${CMAKE_SOURCE_DIR}/src/main/init_main.cc ${CMAKE_SOURCE_DIR}/src/main/init_runtime.cc
+               ${init_sources})
+target_link_libraries(cerco-init PRIVATE cerco_flags_static)
 
 # What ./quickstart builds: all that a person needs, and no test.
 add_custom_target(programs)

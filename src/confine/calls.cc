@@ -146,13 +146,13 @@ std::span<const Call> calls() {
   return kCalls;
 }
 
-std::optional<int> number_of(std::string_view name, Arch arch) {
+std::optional<std::size_t> number_of(std::string_view name, Arch arch) {
   const auto* found = std::ranges::lower_bound(kCalls, name, {}, &Call::name);
   if (found == std::end(kCalls) || found->name != name)
     std::abort();  // a list of ours names no call
   const int number = found->number(arch);
   if (number < 0) return std::nullopt;
-  return number;
+  return static_cast<std::size_t>(number);
 }
 
 }  // namespace confine

@@ -78,15 +78,14 @@ struct Range {
 
 std::vector<Range> ranges(const Table& table, const Decision& unlisted, const Decision& beyond) {
   std::vector<Range> out;
-  const auto add = [&](int number, const Decision& decision) {
+  const auto add = [&](std::size_t number, const Decision& decision) {
     if (!out.empty() && *out.back().decision == decision) return;
     out.push_back({static_cast<std::uint32_t>(number), &decision});
   };
-  for (int number = 0; number <= kLastReviewed; ++number) {
-    const auto found = table.calls.find(number);
-    add(number, found == table.calls.end() ? unlisted : found->second);
+  for (std::size_t number = 0; number < table.calls.size(); ++number) {
+    add(number, table.calls[number] ? *table.calls[number] : unlisted);
   }
-  add(kLastReviewed + 1, beyond);
+  add(table.calls.size(), beyond);
   return out;
 }
 

@@ -232,18 +232,18 @@ Filter filter(Profile profile) {
 }
 
 Filter filter(Profile profile, Arch arch) {
-  Table table{{}, kRefuse, kAbsent};
+  Table table{kRefuse, kAbsent};
   for (const Call& call : calls()) {
     const int number = call.number(arch);
     if (number < 0) continue;
     Decision decision = decide(call, profile);
     if (profile == Profile::strict && decision.otherwise != kAbsent) decision = {{}, kRefuse};
-    table.calls.emplace(number, std::move(decision));
+    table.calls[static_cast<std::size_t>(number)] = std::move(decision);
   }
   const std::span<const std::string_view> more =
       profile == Profile::strict ? kStrict : added(profile);
   for (const std::string_view name : more) {
-    if (const auto number = number_of(name, arch)) table.calls[*number] = {{}, kAllow};
+    if (const auto number = number_of(name, arch)) table.calls[*number] = Decision{{}, kAllow};
   }
   return compile(table, arch);
 }

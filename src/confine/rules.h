@@ -5,7 +5,6 @@
 #include <linux/seccomp.h>
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -48,10 +47,13 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
+// The last number that was reviewed, the same on both architectures.
+inline constexpr int kLastReviewed = 470;
+
 struct Table {
-  std::map<int, Decision> calls;  // by number
-  Verdict unlisted = kKill;       // numbers that are not in `calls`, up to the last reviewed one
-  Verdict beyond = kKill;         // numbers past it
+  Verdict unlisted = kKill;  // numbers without a decision, up to the last reviewed one
+  Verdict beyond = kKill;    // numbers past it
+  std::vector<std::optional<Decision>> calls{kLastReviewed + 1};  // by number
 };
 
 // The program that decides as the table says.
@@ -70,10 +72,7 @@ struct Call {
 [[nodiscard]] std::span<const Call> calls();
 // The number of a call on an architecture; nullopt where there is none. The name must be in
 // calls().
-[[nodiscard]] std::optional<int> number_of(std::string_view name, Arch arch);
-// The last number that was reviewed, the same on both architectures.
-inline constexpr int kLastReviewed = 470;
-
+[[nodiscard]] std::optional<std::size_t> number_of(std::string_view name, Arch arch);
 // Sockets without a way to anything but TCP, UDP, Unix peers and the routing netlink.
 [[nodiscard]] Decision socket_rules();
 // Flags of clone(2) and unshare(2) that make namespaces. CLONE_NEWTIME shares its bit with clone's

@@ -6,6 +6,7 @@ namespace {
 bool shut = false;
 }  // namespace
 // The leak checker stops the process with ptrace and a helper, which a confined process refuses.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() {
   return shut ? 1 : 0;

@@ -161,7 +161,7 @@ class Init {
 
 int run(int control) {
   // What the caller was started to ignore would stay ignored in every command.
-  for (int number = 1; number < NSIG; ++number) (void)::signal(number, SIG_DFL);
+  for (int number = 1; number < __SIGRTMIN; ++number) (void)::signal(number, SIG_DFL);
   sigset_t all;
   ::sigfillset(&all);
   if (::sigprocmask(SIG_SETMASK, &all, nullptr) != 0) return kFailed;

@@ -172,13 +172,13 @@ TEST_F(InitTest, a_set_user_id_program_gives_nothing) {
 TEST_F(InitTest, a_signal_reaches_the_command_and_its_group) {
   auto pipe = os::pipe();
   ASSERT_TRUE(pipe);
-  start(inside_,
-        shell("trap 'echo got; exit 3' TERM; sh -c 'trap \"echo child; exit\" TERM; while :; do "
-              "sleep 0.01; done' & "
-              "while :; do sleep 0.01; done"),
+  start(inside_, shell(R"(trap 'echo got; exit 3' TERM
+sh -c 'trap "echo child; exit" TERM; echo set; while :; do sleep 0.01; done' &
+while :; do sleep 0.01; done)"),
         pipe->second.get());
   pipe->second.reset();
-  ::usleep(200'000);
+  // Its own trap was set before the child's.
+  ASSERT_TRUE(os::read_some(pipe->first.get(), 4, "output").value_or("").starts_with("set"));
   inside_.control.say(frame::ToInit(frame::Signal{1, SIGTERM}), {});
   const auto word = inside_.control.hear<frame::FromInit>();
   ASSERT_TRUE(word && std::holds_alternative<frame::Ended>(*word));
