@@ -2,11 +2,13 @@
 // destinations and the journal in the test's hands.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -61,7 +63,8 @@ class TlsPeer {
   bool shook_hands_ = false;
 };
 
-// A server that runs `each` for every connection, in one thread, one after another.
+// A server that runs `each` for every connection, in one thread, one after another. At its end the
+// connection that is served is shut down, so that no read of its waits for anyone.
 class Upstream {
  public:
   explicit Upstream(std::function<void(Peer)> each);
@@ -72,10 +75,14 @@ class Upstream {
   [[nodiscard]] int connections() const { return connections_; }
 
  private:
+  void serve(const std::function<void(Peer)>& each, int fd);
+
   base::Fd listener_;
   std::uint16_t port_ = 0;
   std::atomic<bool> ending_ = false;
   std::atomic<int> connections_ = 0;
+  std::mutex mutex_;
+  int serving_ = -1;  // guarded by mutex_
   std::thread thread_;
 };
 

@@ -145,13 +145,27 @@ Upstream::Upstream(std::function<void(Peer)> each) {
       const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
       if (fd < 0) continue;
       ++connections_;
-      each(Peer(base::Fd(fd)));
+      serve(each, fd);
     }
   });
 }
 
+void Upstream::serve(const std::function<void(Peer)>& each, int fd) {
+  {
+    const std::scoped_lock lock(mutex_);
+    serving_ = ending_ ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  }
+  each(Peer(base::Fd(fd)));
+  const std::scoped_lock lock(mutex_);
+  if (serving_ >= 0) ::close(std::exchange(serving_, -1));
+}
+
 Upstream::~Upstream() {
   ending_ = true;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (serving_ >= 0) ::shutdown(serving_, SHUT_RDWR);
+  }
   thread_.join();
 }
 
