@@ -58,7 +58,7 @@ TEST(Report, IsTheContractsJson) {
           R"("usage":{"wall_ms":1,"cpu_ms":2,"memory_peak_bytes":3,"processes_peak":4,"written_bytes":5,)"
           R"("stdout_bytes":6,"stderr_bytes":7},"limits_hit":["memory"],"unheld":[],)"
           R"("refused":[{"kind":"host","host":"evil.test","port":443,"method":"","path":"","count":3,"rule":"",)"
-          R"("fix":"[[egress]]\u000ahost = \"evil.test\"\u000a"},)"
+          R"("fix":"[[egress]]\nhost = \"evil.test\"\n"},)"
           R"({"kind":"path","host":"api.test","port":443,"method":"POST","path":"/v1/\u001b[2J","count":1,"rule":"api",)"
           R"("fix":null}],"alerts":1,"changes":8,"policy_sha256":"cd","journal":{"events":12,"head":"ab"}})"
           "\n");
