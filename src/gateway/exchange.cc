@@ -234,11 +234,17 @@ Exchange::Step Exchange::take_final(http::ResponseHead head) {
     }
   }
   for (const auto* redaction : s_.redactions) redaction->clean(head.fields);
+  if (s_.request.minor == 0 && head.body.framing == http::Framing::chunked) {
+    head.body = {.framing = http::Framing::until_close};  // HTTP/1.0 knows no chunks
+  }
   end_.status = head.status;
   end_.upgraded = head.websocket;
   head.keep_alive =
       s_.request.keep_alive && head.body.framing != http::Framing::until_close && upload_done();
   end_.keep_client = head.keep_alive;
+  if (s_.request.minor == 0 && head.keep_alive) {
+    http::set_field(head.fields, "connection", "keep-alive");
+  }
   down_.text += http::write_response(head);
   head_ = std::move(head);
   if (response_body_->done()) finish_download();

@@ -113,7 +113,7 @@ class Process {
 base::Status Process::make() {
   plan_ = TRY(read_plan());
   control_ = ipc::Channel(base::Fd(plan::kFdControl));
-  recorder_ = std::make_unique<Recorder>(ipc::Channel(base::Fd(plan::kFdJournal)));
+  recorder_ = std::make_unique<Recorder>(io_, ipc::Channel(base::Fd(plan::kFdJournal)));
   const plan::Capture capture = TRY(capture_of(plan_));
   names_.emplace(TRY(Names::make(capture.pool_v4, capture.pool_v6, limits_.names)));
   interfaces_.emplace(TRY(os::Interfaces::open()));

@@ -37,6 +37,7 @@ asio::awaitable<void> HttpSession::run() {
   decision.verdict = "allow";
   decision.reason = "no-request";
   (void)core_.recorder.decision(decision);
+  (void)co_await core_.recorder.handed_over(connection_.wake);
 }
 
 asio::awaitable<HttpSession::Next> HttpSession::serve_one() {
@@ -49,7 +50,7 @@ asio::awaitable<HttpSession::Next> HttpSession::serve_one() {
   decide(asked);
   if (asked.verdict.allow) co_await find_way(asked);
   count(asked);
-  if (!record(asked)) co_return Next::end;
+  if (!co_await record(asked)) co_return Next::end;
   if (!asked.verdict.allow) {
     const bool misdirected = asked.verdict.reason == "misdirected";
     co_return co_await refuse(asked, misdirected ? 421 : 403, asked.verdict.reason);
@@ -91,7 +92,8 @@ asio::awaitable<HttpSession::Next> HttpSession::reject(http::Rejection rejection
   decision.kind = "protocol";
   decision.reason = rejection.reason;
   decided_ = true;
-  if (!core_.recorder.decision(decision)) co_return Next::end;
+  (void)core_.recorder.decision(decision);
+  if (!co_await core_.recorder.handed_over(connection_.wake)) co_return Next::end;
   connection_.allow(core_.limits.linger);
   const std::string answer = http::rejection_response(rejection);
   if (co_await connection_.write(*connection_.client, answer) == 0) co_await linger();
@@ -100,10 +102,8 @@ asio::awaitable<HttpSession::Next> HttpSession::reject(http::Rejection rejection
 
 // Whether Host names what the connection was made to; anything else is another origin's business.
 bool HttpSession::stands_for_target(const http::RequestHead& head) const {
-  const std::uint16_t usual = leg_ == http::Leg::tls ? 443 : 80;
-  if (head.host.empty() && head.minor == 0) return true;
   const auto host = policy::canonical_host(head.host);
-  return host && *host == target_.host && head.port.value_or(usual) == target_.port;
+  return host && *host == target_.host && head.port.value_or(usual_port()) == target_.port;
 }
 
 std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& asked) {
@@ -111,6 +111,10 @@ std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& ask
   if (!head) return head.error();
   from_client_.consume(length);
   asked.head = std::move(*head);
+  if (asked.head.host.empty()) {  // HTTP/1.0
+    asked.head.host = target_.host.name;
+    if (target_.port != usual_port()) asked.head.port = target_.port;
+  }
   asked.request = {.scheme = leg_ == http::Leg::tls ? policy::Scheme::tls : policy::Scheme::http,
                    .host = target_.host,
                    .port = target_.port,
@@ -208,16 +212,14 @@ Decision HttpSession::decision(const Asked& asked) const {
   if (!asked.head.method.empty()) {
     decision.url = leg_ == http::Leg::tls ? "https://" : "http://";
     decision.url += target_.host.name;
-    if (target_.port != (leg_ == http::Leg::tls ? 443 : 80)) {
-      decision.url += ":" + std::to_string(target_.port);
-    }
+    if (target_.port != usual_port()) decision.url += ":" + std::to_string(target_.port);
     decision.url += http::path_of(asked.head);
     if (asked.head.target.find('?') != std::string::npos) decision.url += "?[redacted]";
   }
   return decision;
 }
 
-bool HttpSession::record(Asked& asked) {
+asio::awaitable<bool> HttpSession::record(Asked& asked) {
   Decision decision = this->decision(asked);
   const policy::Verdict& verdict = asked.verdict;
   decision.rule = verdict.rule;
@@ -235,12 +237,14 @@ bool HttpSession::record(Asked& asked) {
     decision.fix = verdict.fix;
   }
   decided_ = true;
-  auto ref = core_.recorder.decision(decision);
-  if (!ref) return false;
-  asked.ref = *ref;
-  if (!asked.handling.misuse) return true;
+  asked.ref = core_.recorder.decision(decision);
+  if (asked.handling.misuse && !record_misuse(asked)) co_return false;
+  co_return co_await core_.recorder.handed_over(connection_.wake);
+}
+
+bool HttpSession::record_misuse(const Asked& asked) {
   base::JsonObject object;
-  object.add("credential", asked.handling.credential).add("reason", verdict.reason);
+  object.add("credential", asked.handling.credential).add("reason", asked.verdict.reason);
   object.add("where", asked.handling.where).add("host", target_.host.name);
   object.add("port", target_.port).add("method", asked.head.method);
   object.add("path", asked.request.path);
@@ -254,7 +258,7 @@ asio::awaitable<HttpSession::Next> HttpSession::refuse(Asked& asked, unsigned st
   // A sender that waits for 100 (Continue) may send its body or not: nobody can tell where the next
   // request starts.
   const bool keep =
-      asked.head.keep_alive && !asked.head.expect_continue &&
+      asked.head.keep_alive && asked.head.minor == 1 && !asked.head.expect_continue &&
       (asked.head.body.framing != http::Framing::length || asked.head.body.length <= kMostDrained);
   const http::Refusal refusal{.reason = std::move(reason),
                               .rule = asked.verdict.rule,
@@ -334,7 +338,7 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
         asked.verdict.allow = false;
         asked.verdict.reason = *refused;
         asked.handling.reason = *refused;
-        if (!record(asked)) co_return Next::end;
+        if (!co_await record(asked)) co_return Next::end;
         co_return co_await refuse(asked, 403, *refused);
       }
       for (const Injection& injection : asked.handling.injections) {

@@ -46,7 +46,8 @@ class HttpSession {
   [[nodiscard]] std::string budget_problem(const Asked& asked) const;
   void count(Asked& asked);
   asio::awaitable<void> find_way(Asked& asked);
-  [[nodiscard]] bool record(Asked& asked);
+  asio::awaitable<bool> record(Asked& asked);
+  [[nodiscard]] bool record_misuse(const Asked& asked);
   asio::awaitable<Next> refuse(Asked& asked, unsigned status, std::string reason);
   asio::awaitable<Next> carry_out(Asked& asked);
   // "" or why there is no connection to the upstream.
@@ -58,6 +59,7 @@ class HttpSession {
   void drop_upstream();
   void ended(const Asked& asked, unsigned status, const ExchangeEnd& end);
   [[nodiscard]] Decision decision(const Asked& asked) const;
+  [[nodiscard]] std::uint16_t usual_port() const { return leg_ == http::Leg::tls ? 443 : 80; }
   [[nodiscard]] bool stands_for_target(const http::RequestHead& head) const;
 
   Core& core_;

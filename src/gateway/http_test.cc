@@ -308,6 +308,28 @@ TEST_F(HttpTest, BodiesOfBothKindsGoBothWays) {
   EXPECT_EQ(upstream.connections(), 1);
 }
 
+// An old client (ab -k, say) that asks for it keeps its connection; of chunks it gets the content.
+TEST_F(HttpTest, Http10ClientsAreServedInTheirWay) {
+  Echo echo;
+  serve("files.example.org", echo.upstream);
+  const std::string old =
+      "GET / HTTP/1.0\r\nHost: files.example.org\r\nConnection: Keep-Alive\r\n\r\n";
+  const Peer client = world.connect("files.example.org", 80);
+  std::string chunked;
+  world.run([&] {
+    for (int i = 0; i < 2; ++i) {
+      client.send(old);
+      EXPECT_TRUE(client.read_until("ok").contains("onnection: keep-alive"));
+    }
+    echo.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    client.send(old);
+    chunked = client.read_all();
+  });
+  EXPECT_TRUE(chunked.ends_with("\r\n\r\nhello")) << chunked;
+  EXPECT_TRUE(chunked.contains("onnection: close"));
+  EXPECT_FALSE(chunked.contains("ransfer-"));
+}
+
 // N105
 TEST_F(HttpTest, ExpectIsTheServersToAnswer) {
   Upstream upstream([](const Peer& peer) {

@@ -1,6 +1,7 @@
 // Drafts of egress events.
 #include "gateway/recorder.h"
 
+#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <span>
 
@@ -41,12 +42,30 @@ std::string members(const Decision& decision) {
   return object.members();
 }
 
-base::Result<std::uint64_t> Recorder::decision(const Decision& decision) {
+std::uint64_t Recorder::decision(const Decision& decision) {
   const std::uint64_t ref = ++refs_;
   keep({.type = "egress.decision", .members = members(decision), .ref = ref, .of = 0});
-  auto sent = flush();
-  if (!sent) return std::unexpected(std::move(sent).error());
   return ref;
+}
+
+asio::awaitable<bool> Recorder::handed_over(Wake& wake) {
+  if (!lost_ && !kept_.empty()) {
+    Waiting waiting{.wake = &wake};
+    // What is posted runs after the connections that are ready now have had their turn.
+    if (waiting_.empty()) asio::post(io_, [this] { flush_for_all(); });
+    waiting_.push_back(&waiting);
+    while (!waiting.over) co_await wake.wait();
+  }
+  co_return !lost_;
+}
+
+void Recorder::flush_for_all() {
+  const std::vector<Waiting*> waiting = std::exchange(waiting_, {});
+  (void)flush();  // a failure is kept in lost_, which each of them looks at
+  for (Waiting* one : waiting) {
+    one->over = true;
+    one->wake->notify();
+  }
 }
 
 base::Status Recorder::event(std::string_view type, std::string members) {

@@ -1,12 +1,15 @@
 // What the gateway tells the journal: decisions before anything leaves, and how each ended.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/base.h"
+#include "gateway/wake.h"
 #include "journal/journal.h"
 
 namespace gateway {
@@ -42,15 +45,22 @@ struct Ended {
 
 [[nodiscard]] std::string members(const Decision& decision);
 
-// The channel to the journal. A decision is handed over when its call has returned; ends and other
-// news may be kept for a moment and go along with the next decision. When the journal does not take
-// a decision within two seconds or is gone, the answer is an error for ever after: refuse.
+// The channel to the journal. A decision is handed over before anything is done for it; ends and
+// other news may be kept for a moment and go along with the next decision. When the journal does
+// not take what it is sent within two seconds or is gone, the answer is no for ever after: refuse.
 class Recorder {
  public:
-  explicit Recorder(ipc::Channel channel) : channel_(std::move(channel)) {}
+  Recorder(asio::io_context& io, ipc::Channel channel) : io_(io), channel_(std::move(channel)) {}
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
 
-  // Returns the reference that ended() takes.
-  [[nodiscard]] base::Result<std::uint64_t> decision(const Decision& decision);
+  // Keeps a decision and returns the reference that ended() takes. It counts once handed_over().
+  [[nodiscard]] std::uint64_t decision(const Decision& decision);
+  // Sleeps until everything that was kept has been handed over; false when it could not be. The
+  // decisions of all connections that are at work in this turn of the event loop go together: one
+  // call, and the journal wakes up once. `wake` is the sleeper's own.
+  asio::awaitable<bool> handed_over(Wake& wake);
+  // Keeps an event and sends it with all that was kept before.
   [[nodiscard]] base::Status event(std::string_view type, std::string members);
   void ended(std::uint64_t of, const Ended& ended);
   // Sends what was kept.
@@ -59,10 +69,17 @@ class Recorder {
   [[nodiscard]] bool holds() const { return !kept_.empty(); }
 
  private:
+  struct Waiting {
+    Wake* wake = nullptr;
+    bool over = false;
+  };
   void keep(journal::Draft draft) { kept_.push_back(base::encode(draft)); }
+  void flush_for_all();
 
+  asio::io_context& io_;
   ipc::Channel channel_;
   std::vector<std::string> kept_;
+  std::vector<Waiting*> waiting_;
   std::uint64_t refs_ = 0;
   bool lost_ = false;
 };

@@ -157,7 +157,10 @@ TEST(RefusedLog, AScanIsBounded) {
     ASSERT_TRUE(os::send_message(theirs.get(), message(v4("10.0.0.1", IPPROTO_TCP, port)), {}));
     log.read(ours.get());
   }
-  world.run([&] { log.tell(RefusedLog::Which::all); });  // while the journal is read
+  world.run([&] {  // while the journal is read
+    log.tell(RefusedLog::Which::all);
+    EXPECT_TRUE(world.core().recorder.flush());
+  });
   EXPECT_EQ(world.decisions().size(), 1025U);
   EXPECT_EQ(log.read_so_far(), 3000U);
 }

@@ -123,8 +123,9 @@ asio::awaitable<void> tunnel(Connection& connection, const Target& target, Judge
     decision.address = policy::to_string(vetted->passed.front().address());
     decision.mixed = vetted->mixed();
   }
-  const auto ref = core.recorder.decision(decision);
-  if (!ref || !judged.verdict.allow || connection.stopped()) {
+  const std::uint64_t ref = core.recorder.decision(decision);
+  const bool recorded = co_await core.recorder.handed_over(connection.wake);
+  if (!recorded || !judged.verdict.allow || connection.stopped()) {
     co_return co_await turn_away(connection, target, judged);
   }
   std::string problem;
@@ -150,11 +151,11 @@ asio::awaitable<void> tunnel(Connection& connection, const Target& target, Judge
     connection.client->reset();
   }
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since);
-  core.recorder.ended(*ref, {.status = 0,
-                             .bytes_up = relayed.up,
-                             .bytes_down = relayed.down,
-                             .ms = static_cast<std::uint64_t>(ms.count()),
-                             .problem = relayed.problem});
+  core.recorder.ended(ref, {.status = 0,
+                            .bytes_up = relayed.up,
+                            .bytes_down = relayed.down,
+                            .ms = static_cast<std::uint64_t>(ms.count()),
+                            .problem = relayed.problem});
 }
 
 // TLS ends here, with a leaf for this one name; inside is HTTP.
@@ -179,6 +180,7 @@ asio::awaitable<void> terminate(Connection& connection, const Target& target,
   decision.reason = problem;
   decision.tls = "terminated";
   (void)core.recorder.decision(decision);
+  (void)co_await core.recorder.handed_over(connection.wake);
 }
 
 }  // namespace
@@ -190,7 +192,8 @@ asio::awaitable<void> serve_session(Core& core, base::Fd socket) {
   const Target target = find_target(core, *destination);
   const Judged judged = co_await judge(connection, target);
   if (!judged.verdict.allow) {
-    if (!core.recorder.decision(decision_of(connection, target, judged))) co_return;
+    (void)core.recorder.decision(decision_of(connection, target, judged));
+    if (!co_await core.recorder.handed_over(connection.wake)) co_return;
     co_return co_await turn_away(connection, target, judged);
   }
   if (judged.verdict.treatment == policy::Treatment::tunnel) {

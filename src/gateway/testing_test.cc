@@ -230,7 +230,7 @@ World::~World() {
 Core& World::core() {
   if (core_) return *core_;
   auto [ours, theirs] = std::move(*ipc::make_pair());
-  recorder_ = std::make_unique<Recorder>(std::move(ours));
+  recorder_ = std::make_unique<Recorder>(io_, std::move(ours));
   journal_ = std::move(theirs);
   auto [desk, broker_end] = std::move(*ipc::make_pair());
   broker_ = std::move(broker_end);

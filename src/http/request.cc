@@ -319,7 +319,10 @@ Parsed<std::vector<std::string>> take_connection(const std::vector<Field>& field
       return reject(400, "connection", "Connection is not a list of names");
     }
   }
-  head.keep_alive = head.minor == 1 && std::ranges::find(options, "close") == options.end();
+  const auto says = [&](std::string_view option) {
+    return std::ranges::find(options, option) != options.end();
+  };
+  head.keep_alive = !says("close") && (head.minor == 1 || says("keep-alive"));
   return options;
 }
 

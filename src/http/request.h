@@ -45,7 +45,7 @@ struct RequestHead {
   unsigned minor = 1;                 // HTTP/1.0 or HTTP/1.1
   std::vector<Field> fields;
   Body body;
-  bool keep_alive = true;
+  bool keep_alive = true;  // for HTTP/1.0 only where Connection says keep-alive
   bool expect_continue = false;
   bool websocket = false;  // a well-formed WebSocket handshake (RFC 6455 section 4.1)
   bool operator==(const RequestHead&) const = default;
