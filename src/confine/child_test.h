@@ -42,6 +42,7 @@ inline Ended in_child(const std::function<int()>& act) {
 // In a child: replaces it by a program with its output in descriptor 1.
 inline int become_program(const std::vector<std::string>& argv) {
   std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
   for (const std::string& arg : argv) pointers.push_back(const_cast<char*>(arg.c_str()));
   pointers.push_back(nullptr);
   ::execv(pointers[0], pointers.data());

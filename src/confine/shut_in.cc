@@ -11,6 +11,7 @@ extern "C" int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() {
   return shut ? 1 : 0;
 }
+// NOLINTEND(bugprone-reserved-identifier)
 #endif
 
 namespace confine {

@@ -15,8 +15,8 @@
 namespace init {
 namespace {
 
-constexpr std::size_t kMostPath = 64 * 1024;  // so that an entry fits a frame
-constexpr std::size_t kMostOpen = 32;         // folders on the way down
+constexpr std::size_t kMostPath = 64UL * 1024;  // so that an entry fits a frame
+constexpr std::size_t kMostOpen = 32;           // folders on the way down
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NONBLOCK;
 // A fifo must not block the session, nor a lease that another process holds (EAGAIN then).
 constexpr int kFile = O_RDONLY | O_NONBLOCK | O_NOCTTY;
