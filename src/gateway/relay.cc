@@ -127,7 +127,7 @@ asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
     const Flow::State one = up.step();
     const Flow::State other = down.step();
     result.problem = problem_of(problem_of(one).empty() ? other : one);
-    if (!result.problem.empty()) break;
+    if (!result.problem.empty() || (up.through() && down.through())) break;
     if (one == Flow::State::moved || other == Flow::State::moved) {
       if (++moves < kTurn) continue;
       // Somebody else's turn; what came for us meanwhile is kept by the wake.

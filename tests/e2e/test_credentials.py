@@ -221,7 +221,9 @@ def test_an_upstream_that_cannot_prove_itself_gets_no_secret(net, tmp_path):
     from world import Authority
     rogue = net.https("api2.test", address=PUBLIC[2], authority=Authority(tmp_path, "rogue"))
     old = net.https("api3.test", address=PUBLIC[3], expired=True)
-    for server, name in ((rogue, "api2.test"), (old, "api3.test")):
+    misnamed = net.https("someone-else.test", address=PUBLIC[4])
+    net.names(records={"api4.test": [PUBLIC[4]]})
+    for server, name in ((rogue, "api2.test"), (old, "api3.test"), (misnamed, "api4.test")):
         policy = POLICY.replace('"api.test"', f'"{name}"')
         result = run(net, f"curl {CODE} {AUTH} https://{name}/v1/me", policy=policy)
         assert result.text.strip() == "502", result

@@ -141,7 +141,7 @@ plan::Plan whole_plan(const std::string& state_dir) {
       plan::Landlock{{"/"}, {"/workspace", "/home/agent", "/tmp", "/var/tmp", "/dev", "/proc"}});
   made.steps.emplace_back(plan::DropCapabilities{});
   made.steps.emplace_back(plan::NoNewPrivs{});
-  made.steps.emplace_back(plan::Rlimits{});
+  made.steps.emplace_back(plan::Rlimits{1024});
   return made;
 }
 
