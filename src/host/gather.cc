@@ -188,8 +188,9 @@ base::Result<HostFacts> gather(const Caller& caller) {
   facts.most_files = os::hard_limit_of_files();
   if (facts.capabilities.contains("sys_resource")) {
     const auto most = os::read_file("/proc/sys/fs/nr_open", 64);
-    const auto number = most ? base::parse_number(std::string_view(*most).substr(0, most->find('\n')))
-                             : std::nullopt;
+    const auto number =
+        most ? base::parse_number(std::string_view(*most).substr(0, most->find('\n')))
+             : std::nullopt;
     facts.most_files = number.value_or(facts.most_files);
   }
   TRY(cgroup_facts(facts));
