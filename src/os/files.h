@@ -14,11 +14,12 @@
 namespace os {
 
 // openat2(2). `resolve` is RESOLVE_BENEATH and so on; `dir` may be AT_FDCWD. O_CLOEXEC is added.
-[[nodiscard]] base::Result<base::Fd> openat2(int dir, const std::string& path, int flags, unsigned mode,
-                                             std::uint64_t resolve);
+[[nodiscard]] base::Result<base::Fd> openat2(int dir, const std::string& path, int flags,
+                                             unsigned mode, std::uint64_t resolve);
 // open(2) of a path of our own or of the caller's: no resolve flags.
 [[nodiscard]] base::Result<base::Fd> open(const std::string& path, int flags, unsigned mode);
-// Everything up to `most` bytes; bad_input past that. Works for pipes, files and memfds (from its start).
+// Everything up to `most` bytes; bad_input past that. Works for pipes, files and memfds (from its
+// start).
 [[nodiscard]] base::Result<std::string> read_all(int fd, std::size_t most, std::string_view what);
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most);
 // One read(2), retried on EINTR; "" at the end of the file.

@@ -23,7 +23,7 @@ struct MemorySize {
 };
 [[nodiscard]] MemorySize memory_size();
 [[nodiscard]] std::uint64_t hard_limit_of_files();  // getrlimit(2) RLIMIT_NOFILE; 0 on failure
-[[nodiscard]] unsigned usable_processors();  // sched_getaffinity(2); 0 on failure
+[[nodiscard]] unsigned usable_processors();         // sched_getaffinity(2); 0 on failure
 
 struct DiskRoom {
   std::uint64_t free = 0;  // bytes, for others than the superuser

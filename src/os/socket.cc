@@ -12,7 +12,8 @@ namespace os {
 
 base::Result<std::pair<base::Fd, base::Fd>> socket_pair(int type) {
   int ends[2];
-  if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) return base::system_error("socketpair");
+  if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0)
+    return base::system_error("socketpair");
   return std::pair(base::Fd(ends[0]), base::Fd(ends[1]));
 }
 
@@ -55,7 +56,8 @@ base::Result<Received> receive_message(int socket, std::size_t most, std::size_t
     got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return base::system_error("recvmsg");
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < count; ++i) {
@@ -64,7 +66,8 @@ base::Result<Received> receive_message(int socket, std::size_t most, std::size_t
       received.fds.emplace_back(fd);
     }
   }
-  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return base::system_error("recvmsg", EMSGSIZE);
+  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
+    return base::system_error("recvmsg", EMSGSIZE);
   received.bytes.resize(static_cast<std::size_t>(got));
   received.end = got == 0;
   return received;

@@ -12,13 +12,15 @@
 namespace os {
 
 [[nodiscard]] base::Result<std::pair<base::Fd, base::Fd>> socket_pair(int type);
-[[nodiscard]] base::Status send_message(int socket, std::string_view bytes, std::span<const int> fds);
+[[nodiscard]] base::Status send_message(int socket, std::string_view bytes,
+                                        std::span<const int> fds);
 struct Received {
   std::string bytes;
   std::vector<base::Fd> fds;
   bool end = false;
 };
 // One message of at most `most` bytes and `most_fds` descriptors; a longer one is EMSGSIZE.
-[[nodiscard]] base::Result<Received> receive_message(int socket, std::size_t most, std::size_t most_fds);
+[[nodiscard]] base::Result<Received> receive_message(int socket, std::size_t most,
+                                                     std::size_t most_fds);
 
 }  // namespace os

@@ -53,8 +53,8 @@ struct HostFacts {
   // mounted (cgroup.kill), also without controllers.
   std::map<std::string, Controller> controllers;
   policy::HostSize size;
-  // The most that RLIMIT_NOFILE can be set to here: the caller's own hard limit without CAP_SYS_RESOURCE,
-  // else fs.nr_open. 0: not known.
+  // The most that RLIMIT_NOFILE can be set to here: the caller's own hard limit without
+  // CAP_SYS_RESOURCE, else fs.nr_open. 0: not known.
   std::uint64_t most_files = 0;
   std::uint64_t swap_total = 0;  // bytes of swap that the host has
   bool swap_accounting = false;  // memory.memsw.* (v1) or memory.swap.max (v2) can hold a limit
@@ -80,7 +80,8 @@ struct HostFacts {
 // working disk. Only a bind whose target lies on the working disk, and the folders above it, come
 // after MountDisk.
 
-// Whether a path of /etc may come in from the host: what tools need and what holds no account, key or network.
+// Whether a path of /etc may come in from the host: what tools need and what holds no account, key
+// or network.
 [[nodiscard]] bool is_curated_etc(std::string_view path);
 
 // Every protection by name. A test takes single ones out of a Plan (positive controls); verify()

@@ -25,8 +25,8 @@ namespace {
 constexpr std::uint64_t kBlock = 4096;
 constexpr std::uint64_t kSmallest = 1 << 20;
 constexpr std::size_t kPiece = 256 * 1024;
-// Bytes that may be left when the disk counts as full: programs write in pieces of up to a MiB, and what is
-// left when one did not fit is less than that. Of a small disk it is a 64th part.
+// Bytes that may be left when the disk counts as full: programs write in pieces of up to a MiB, and
+// what is left when one did not fit is less than that. Of a small disk it is a 64th part.
 constexpr std::uint64_t kFullBelow = 2 << 20;
 constexpr std::uint64_t kFullPart = 64;
 // Changes with the options of mkfs below, so that an older pattern is not taken.

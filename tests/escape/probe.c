@@ -1,5 +1,6 @@
-// Attempts to leave or to weaken a sandbox: `probe ATTEMPT [ARG]…`. Prints `GOT what` and exits with 0 when the
-// attempt succeeded, prints the errno's name and exits with 1 when it was refused. Each must succeed outside.
+// Attempts to leave or to weaken a sandbox: `probe ATTEMPT [ARG]…`. Prints `GOT what` and exits
+// with 0 when the attempt succeeded, prints the errno's name and exits with 1 when it was refused.
+// Each must succeed outside.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -43,7 +44,8 @@ static int no(void) {
   printf("%s\n", strerrorname_np(errno));
   return 1;
 }
-// For calls whose success would harm: the kernel's own answer to a nonsense argument shows that it was reached.
+// For calls whose success would harm: the kernel's own answer to a nonsense argument shows that it
+// was reached.
 static int reached(long result, int expected) {
   if (result >= 0 || errno == expected) return got("the kernel's own code");
   return no();
@@ -85,26 +87,36 @@ static int list_path(char** a) {
   errno = ENOENT;
   return no();
 }
-static int mount_tmpfs(char** a) { return mount("x", a[0], "tmpfs", 0, "") == 0 ? got("a mount") : no(); }
-static int mount_bind(char** a) { return mount("/", a[0], NULL, MS_BIND, NULL) == 0 ? got("a bind") : no(); }
+static int mount_tmpfs(char** a) {
+  return mount("x", a[0], "tmpfs", 0, "") == 0 ? got("a mount") : no();
+}
+static int mount_bind(char** a) {
+  return mount("/", a[0], NULL, MS_BIND, NULL) == 0 ? got("a bind") : no();
+}
 static int remount_rw(char** a) {
   return mount(NULL, a[0], NULL, MS_REMOUNT | MS_BIND, NULL) == 0 ? got("write access") : no();
 }
-static int unmount(char** a) { return umount2(a[0], MNT_DETACH) == 0 ? got("unmounted") : no(); }
+static int unmount(char** a) {
+  return umount2(a[0], MNT_DETACH) == 0 ? got("unmounted") : no();
+}
 static int new_mount_api(char** a) {
   (void)a;
   return syscall(SYS_fsopen, "tmpfs", 0) >= 0 ? got("fsopen") : no();
 }
 static int open_tree_call(char** a) {
   (void)a;
-  return syscall(SYS_open_tree, AT_FDCWD, "/", 1 /* OPEN_TREE_CLONE */) >= 0 ? got("a copy of the tree") : no();
+  return syscall(SYS_open_tree, AT_FDCWD, "/", 1 /* OPEN_TREE_CLONE */) >= 0
+             ? got("a copy of the tree")
+             : no();
 }
 static int pivot(char** a) {
   if (chdir(a[0]) != 0) return no();
   long result = syscall(SYS_pivot_root, ".", ".");
   return errno == EBUSY ? got("the kernel's own code") : reached(result, EINVAL);
 }
-static int change_root(char** a) { return chroot(a[0]) == 0 ? got("chroot") : no(); }
+static int change_root(char** a) {
+  return chroot(a[0]) == 0 ? got("chroot") : no();
+}
 static int unshare_user(char** a) {
   (void)a;
   return unshare(CLONE_NEWUSER) == 0 ? got("a user namespace") : no();
@@ -182,16 +194,21 @@ static int uffd(char** a) {
 }
 static int perf(char** a) {
   (void)a;
-  struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_CPU_CLOCK};
+  struct perf_event_attr attr = {
+      .type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_CPU_CLOCK};
   return syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0) >= 0 ? got("a counter") : no();
 }
 static int keys(char** a) {
   (void)a;
-  return syscall(SYS_add_key, "user", "cerco-probe", "x", 1L, KEY_SPEC_PROCESS_KEYRING) >= 0 ? got("a key") : no();
+  return syscall(SYS_add_key, "user", "cerco-probe", "x", 1L, KEY_SPEC_PROCESS_KEYRING) >= 0
+             ? got("a key")
+             : no();
 }
 static int keyctl_call(char** a) {
   (void)a;
-  return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 1) >= 0 ? got("a keyring") : no();
+  return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 1) >= 0
+             ? got("a keyring")
+             : no();
 }
 static int reboot_call(char** a) {
   (void)a;
@@ -231,7 +248,8 @@ static int family(char** a) {
 }
 static int personality_call(char** a) {
   (void)a;
-  return personality(ADDR_NO_RANDOMIZE | READ_IMPLIES_EXEC) >= 0 ? got("another personality") : no();
+  return personality(ADDR_NO_RANDOMIZE | READ_IMPLIES_EXEC) >= 0 ? got("another personality")
+                                                                 : no();
 }
 static int clock_set(char** a) {
   (void)a;
@@ -244,7 +262,9 @@ static int clock_read(char** a) {
   memset(&t, 0, sizeof t);
   return adjtimex(&t) >= 0 ? got("reading it") : no();
 }
-static int hostname(char** a) { return sethostname(a[0], strlen(a[0])) == 0 ? got("a new name") : no(); }
+static int hostname(char** a) {
+  return sethostname(a[0], strlen(a[0])) == 0 ? got("a new name") : no();
+}
 static int set_mm(char** a) {
   (void)a;
   return prctl(PR_SET_MM, PR_SET_MM_START_BRK, sbrk(0), 0, 0) == 0 ? got("PR_SET_MM") : no();
@@ -302,12 +322,17 @@ static int lease(char** a) {
   int fd = open(a[0], O_RDONLY | O_CREAT, 0600);
   return fd >= 0 && fcntl(fd, F_SETLEASE, F_RDLCK) == 0 ? got("a lease") : no();
 }
-static int hard_link(char** a) { return link(a[0], a[1]) == 0 ? got("a hard link") : no(); }
+static int hard_link(char** a) {
+  return link(a[0], a[1]) == 0 ? got("a hard link") : no();
+}
 static int abstract_socket(char** a) {
   struct sockaddr_un to = {.sun_family = AF_UNIX};
   strncpy(to.sun_path + 1, a[0], sizeof to.sun_path - 2);
   int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  return connect(fd, (struct sockaddr*)&to, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a[0]))) == 0 ? got("a host's socket") : no();
+  return connect(fd, (struct sockaddr*)&to,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a[0]))) == 0
+             ? got("a host's socket")
+             : no();
 }
 static int path_socket(char** a) {
   struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -321,7 +346,9 @@ static int shared_memory(char** a) {
   char* at = shmat(id, NULL, SHM_RDONLY);
   return at != (char*)-1 ? got(at) : no();
 }
-static int kill_pid(char** a) { return kill(atoi(a[0]), 0) == 0 ? got("a process of the host") : no(); }
+static int kill_pid(char** a) {
+  return kill(atoi(a[0]), 0) == 0 ? got("a process of the host") : no();
+}
 static int kill_init(char** a) {
   (void)a;
   kill(1, SIGKILL);
@@ -389,24 +416,69 @@ static const struct {
   const char* name;
   int (*run)(char**);
 } kAttempts[] = {
-    {"fds", fds}, {"read", read_path}, {"write", write_path}, {"list", list_path}, {"mount_tmpfs", mount_tmpfs},
-    {"mount_bind", mount_bind}, {"remount_rw", remount_rw}, {"umount", unmount}, {"fsopen", new_mount_api},
-    {"open_tree", open_tree_call}, {"pivot_root", pivot}, {"chroot", change_root}, {"unshare_user", unshare_user},
-    {"clone_user", clone_user}, {"clone3_user", clone3_user},
+    {"fds", fds},
+    {"read", read_path},
+    {"write", write_path},
+    {"list", list_path},
+    {"mount_tmpfs", mount_tmpfs},
+    {"mount_bind", mount_bind},
+    {"remount_rw", remount_rw},
+    {"umount", unmount},
+    {"fsopen", new_mount_api},
+    {"open_tree", open_tree_call},
+    {"pivot_root", pivot},
+    {"chroot", change_root},
+    {"unshare_user", unshare_user},
+    {"clone_user", clone_user},
+    {"clone3_user", clone3_user},
 #ifdef __x86_64__
-    {"int80", int80}, {"x32", x32},
+    {"int80", int80},
+    {"x32", x32},
 #endif
-    {"setns_pid1", setns_pid1}, {"setns", setns_call}, {"open_by_handle_at", by_handle}, {"fanotify", fanotify},
-    {"trace_parent", trace_pid1}, {"process_vm_readv", read_memory}, {"io_uring", io_uring}, {"userfaultfd", uffd},
-    {"perf", perf}, {"add_key", keys}, {"keyctl", keyctl_call}, {"reboot", reboot_call}, {"kexec", kexec},
-    {"init_module", module}, {"swapon", swap}, {"acct", acct_call}, {"syslog", syslog_call}, {"bpf", bpf_call},
-    {"family", family}, {"personality", personality_call}, {"clock_settime", clock_set}, {"adjtimex_read", clock_read},
-    {"sethostname", hostname}, {"set_mm", set_mm}, {"become_root", become_root}, {"capabilities", capabilities},
-    {"setuid_program", setuid_program}, {"whoami", whoami}, {"sticky_input", sticky_input}, {"tiocsti", tiocsti_call},
-    {"lease", lease}, {"hard_link", hard_link}, {"abstract_socket", abstract_socket}, {"path_socket", path_socket},
-    {"shared_memory", shared_memory}, {"kill", kill_pid}, {"kill_init", kill_init}, {"inotify", inotify_all},
-    {"oom_immune", oom_immune}, {"map_users", map_users}, {"memfd_exec", memfd_exec}, {"memfd_secret", memfd_secret_call},
-    {"filter_listener", new_filter_listener}, {"uptime", uptime},
+    {"setns_pid1", setns_pid1},
+    {"setns", setns_call},
+    {"open_by_handle_at", by_handle},
+    {"fanotify", fanotify},
+    {"trace_parent", trace_pid1},
+    {"process_vm_readv", read_memory},
+    {"io_uring", io_uring},
+    {"userfaultfd", uffd},
+    {"perf", perf},
+    {"add_key", keys},
+    {"keyctl", keyctl_call},
+    {"reboot", reboot_call},
+    {"kexec", kexec},
+    {"init_module", module},
+    {"swapon", swap},
+    {"acct", acct_call},
+    {"syslog", syslog_call},
+    {"bpf", bpf_call},
+    {"family", family},
+    {"personality", personality_call},
+    {"clock_settime", clock_set},
+    {"adjtimex_read", clock_read},
+    {"sethostname", hostname},
+    {"set_mm", set_mm},
+    {"become_root", become_root},
+    {"capabilities", capabilities},
+    {"setuid_program", setuid_program},
+    {"whoami", whoami},
+    {"sticky_input", sticky_input},
+    {"tiocsti", tiocsti_call},
+    {"lease", lease},
+    {"hard_link", hard_link},
+    {"abstract_socket", abstract_socket},
+    {"path_socket", path_socket},
+    {"shared_memory", shared_memory},
+    {"kill", kill_pid},
+    {"kill_init", kill_init},
+    {"inotify", inotify_all},
+    {"oom_immune", oom_immune},
+    {"map_users", map_users},
+    {"memfd_exec", memfd_exec},
+    {"memfd_secret", memfd_secret_call},
+    {"filter_listener", new_filter_listener},
+    {"uptime", uptime},
 };
 
 int main(int argc, char** argv) {

@@ -65,8 +65,8 @@ class Inner {
 
   base::Status act(const plan::Landlock& step);
   base::Status act(const plan::DropCapabilities& step);
-  // Raised here where the host's hard limit is lower, while that may be done; cerco-init sets it again
-  // for each command.
+  // Raised here where the host's hard limit is lower, while that may be done; cerco-init sets it
+  // again for each command.
   base::Status act(const plan::Rlimits& step);
   // Done by cerco-init for each command.
   base::Status act(const plan::NoNewPrivs&) { return {}; }
