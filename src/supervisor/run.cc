@@ -424,6 +424,8 @@ void Run::on_journal() {
 }
 
 void Run::contain(const journal::Alarm& alarm) {
+  // What has been cut stays cut: each further attempt has its alert, and needs no other act.
+  if (alarm.action == "cut-network" && network_cut_) return;
   record(containment(alarm));
   if (alarm.action == "kill") {
     cut(Cut::killed, "detector:" + alarm.detector);

@@ -128,8 +128,9 @@ class Traces:
         for mount in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
             fields = mount.split()
             if "cgroup" in fields[fields.index("-") + 1]:
-                for group in pathlib.Path(fields[4]).rglob("cerco-*"):
-                    found.add(f"cgroup {group}")
+                # Groups of others may go while this looks: os.walk passes over them.
+                for folder, names, _ in os.walk(fields[4]):
+                    found.update(f"cgroup {folder}/{name}" for name in names if name.startswith("cerco-"))
         if self.state.exists():
             for path in self.state.rglob("*"):
                 kept = path.relative_to(self.state).parts
