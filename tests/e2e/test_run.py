@@ -175,7 +175,7 @@ def test_the_caller_killed_takes_everything_with_it(cerco):
     assert process.stdout.readline() == b"up\n"
     process.kill()
     process.wait(GUARD)
-    wait_until(lambda: traces.since() == [], what=f"nothing left; there is {traces.since()}")
+    assert traces.since() == []
 
 
 def test_sigint_goes_to_the_command(cerco):

@@ -54,8 +54,8 @@ def test_the_supervisor_killed_at_any_moment_leaves_nothing(cerco):
             os.kill(child, signal.SIGKILL)
         process.stdout.close()
         assert process.wait(GUARD) != 0 or True
-        gone = wait_until(lambda: not [t for t in traces.since() if t.startswith(("process", "mount", "loop"))],
-                          what=f"run {i}: nothing alive; there is {traces.since()}")
+        gone = wait_until(lambda: not [t for t in traces.now() if t.startswith(("process", "mount", "loop"))],
+                          what=f"run {i}: nothing alive; there is {traces.now()}")
         assert gone
     assert cerco("gc").status == 0
     assert traces.since() == []

@@ -139,6 +139,10 @@ class Traces:
                 found.add(f"file {path}")
         return found
 
+    def now(self):
+        """What is there at this moment and was not before."""
+        return sorted(self.look() - self.before)
+
     def since(self):
         """What is left; a supervisor may still be putting a fresh disk on the shelf, so its end is waited for."""
         end = time.monotonic() + GUARD
