@@ -55,7 +55,7 @@ def test_the_supervisor_killed_at_any_moment_leaves_nothing(cerco):
         process.stdout.close()
         assert process.wait(GUARD) != 0 or True
         gone = wait_until(lambda: not [t for t in traces.now() if t.startswith(("process", "mount", "loop"))],
-                          what=f"run {i}: nothing alive; there is {traces.now()}")
+                          what=lambda: f"run {i}: nothing alive; there is {traces.now()}")
         assert gone
     assert cerco("gc").status == 0
     assert traces.since() == []

@@ -96,7 +96,7 @@ def wait_until(condition, guard=GUARD, what="the condition"):
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError(f"{what} did not come within {guard} s")
+    raise AssertionError(f"{what() if callable(what) else what} did not come within {guard} s")
 
 
 class Traces:
