@@ -189,8 +189,8 @@ def test_without_the_guard_the_private_address_is_reached(net):
     assert run(net, f"{CURL} http://inner80.test/", policy=policy, without=["address_guard"]).text.strip() == "200"
 
 
-def test_without_the_capture_rules_a_connect_is_not_refused_by_the_kernel(net):
-    """The control of the kernel's refusals: with all steered to the gateway's socket, the connect itself succeeds or hangs there."""
+def test_a_port_that_no_rule_names_is_a_true_refusal(net):
+    """F109: the connect itself fails, so that no client takes a refusal for a connection."""
     script = "python3 - <<'X'\nimport socket\ns = socket.socket(); s.settimeout(5)\ntry:\n    s.connect(('10.9.9.9', 81)); print('connected')\nexcept OSError as e:\n    print(type(e).__name__)\nX"
     assert run(net, script).text.strip() == "ConnectionRefusedError"
 
