@@ -1,5 +1,6 @@
 """Fixtures of every script: a cerco with a state folder of its own, and a small internet."""
 import pathlib
+import shutil
 import sys
 
 import pytest
@@ -26,3 +27,10 @@ def world(tmp_path_factory):
     made = World(tmp_path_factory.mktemp("world"))
     yield made
     made.close()
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """Folders of a script that passed go; those of one that failed stay to be looked at."""
+    made = getattr(session.config, "_tmp_path_factory", None)
+    if made is not None and exitstatus == 0:
+        shutil.rmtree(made.getbasetemp(), ignore_errors=True)

@@ -40,15 +40,32 @@ base::Result<std::string> read_some(int fd, std::size_t most, std::string_view w
   return bytes;
 }
 
+namespace {
+
+// read(2) at a place of our own choice: processes that inherited one description share its
+// position. Pipes have none.
+ssize_t read_at(int fd, std::string& bytes, std::size_t have) {
+  ssize_t got = -1;
+  do {
+    got = ::pread(fd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
+    if (got < 0 && errno == ESPIPE) got = ::read(fd, bytes.data() + have, bytes.size() - have);
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
+}  // namespace
+
 base::Result<std::string> read_all(int fd, std::size_t most, std::string_view what) {
-  (void)::lseek(fd, 0, SEEK_SET);  // fails on pipes, which start where they start
   // A small bound needs no large buffer, whose pages cost more than the read.
   const std::size_t chunk = most < 65536 ? most + 1 : 65536;
   std::string bytes;
   while (true) {
-    std::string part = TRY(read_some(fd, chunk, what));
-    if (part.empty()) return bytes;
-    bytes += part;
+    const std::size_t have = bytes.size();
+    bytes.resize(have + chunk);
+    const ssize_t got = read_at(fd, bytes, have);
+    if (got < 0) return base::system_error("read " + std::string(what));
+    bytes.resize(have + static_cast<std::size_t>(got));
+    if (got == 0) return bytes;
     if (bytes.size() > most) {
       return base::bad_input(std::string(what), "larger than " + std::to_string(most) + " bytes",
                              {});

@@ -18,8 +18,8 @@ namespace os {
                                              unsigned mode, std::uint64_t resolve);
 // open(2) of a path of our own or of the caller's: no resolve flags.
 [[nodiscard]] base::Result<base::Fd> open(const std::string& path, int flags, unsigned mode);
-// Everything up to `most` bytes; bad_input past that. Works for pipes, files and memfds (from its
-// start).
+// Everything up to `most` bytes; bad_input past that. Files and memfds are read from their start,
+// and the position that their descriptor shares with other processes stays where it is.
 [[nodiscard]] base::Result<std::string> read_all(int fd, std::size_t most, std::string_view what);
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most);
 // One read(2), retried on EINTR; "" at the end of the file.

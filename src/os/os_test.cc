@@ -33,6 +33,15 @@ TEST(Spawn, AMissingProgramIsAnErrorThatNamesIt) {
   EXPECT_EQ(child.error().line(), "start /nonexistent/program: ENOENT (No such file or directory)");
 }
 
+// Two processes that inherit one description read it at the same time.
+TEST(ReadAll, LeavesTheSharedPositionAlone) {
+  const auto fd = os::sealed_memfd("t", "abcdef");
+  ASSERT_TRUE(fd);
+  ASSERT_EQ(::lseek(fd->get(), 3, SEEK_SET), 3);
+  EXPECT_EQ(os::read_all(fd->get(), 10, "memfd"), "abcdef");
+  EXPECT_EQ(::lseek(fd->get(), 0, SEEK_CUR), 3);
+}
+
 TEST(SealedMemfd, CannotBeChanged) {
   auto fd = os::sealed_memfd("t", "abc");
   ASSERT_TRUE(fd);

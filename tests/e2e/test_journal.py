@@ -64,7 +64,9 @@ def test_log_shows_what_happened_and_filters(net, recorded):
 def test_every_change_is_found(net, recorded, tmp_path, harm):
     run = recorded.report["run"]
     changed = Cerco(tmp_path)
-    shutil.copytree(net.box.state, changed.state)
+    # Not the patterns: a copy of a sparse image is not sparse.
+    for part in ("journal", "keys"):
+        shutil.copytree(net.box.state / part, changed.state / part)
     path = changed.state / "journal" / f"{run}.jsonl"
     whole = path.read_bytes()
     lines = whole.splitlines(keepends=True)
