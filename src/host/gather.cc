@@ -33,91 +33,10 @@ void kernel_facts(HostFacts& facts) {
   facts.swap_total = memory.swap;
 }
 
-// --- Control groups ------------------------------------------------------------------------------
-
-constexpr std::array<std::string_view, 3> kNeeded = {"memory", "pids", "cpu"};
-
-bool names_all(std::string_view list, std::span<const std::string_view> wanted) {
-  while (list.ends_with('\n')) list.remove_suffix(1);
-  const auto names = base::split(list, ' ');
-  return std::ranges::all_of(
-      wanted, [&](std::string_view name) { return std::ranges::find(names, name) != names.end(); });
-}
-
-// The nearest group, from the caller's own upward, whose children may have all of these
-// controllers. The true root of the hierarchy can always be told to give them to its children.
-std::string v2_parent(const Hierarchy& hierarchy, std::span<const std::string_view> wanted) {
-  std::string folder = hierarchy.own;
-  while (true) {
-    const auto given = os::read_file(folder + "/cgroup.subtree_control", 4096);
-    if (given && names_all(*given, wanted) && os::may_access(folder, os::Access::write))
-      return folder;
-    if (folder == hierarchy.mount) break;
-    folder.resize(folder.rfind('/'));
-  }
-  const bool root = !os::may_access(hierarchy.mount + "/cgroup.type", os::Access::exists);
-  const auto can = os::read_file(hierarchy.mount + "/cgroup.controllers", 4096);
-  const bool gives =
-      root && can && names_all(*can, wanted) && os::may_access(hierarchy.mount, os::Access::write);
-  return gives ? hierarchy.mount : "";
-}
-
-void v2_facts(const Hierarchy& hierarchy, HostFacts& facts) {
-  std::vector<std::string_view> wanted;  // what no v1 hierarchy has
-  for (std::string_view name : kNeeded) {
-    if (!facts.controllers.contains(std::string(name))) wanted.push_back(name);
-  }
-  std::string parent = wanted.empty() ? "" : v2_parent(hierarchy, wanted);
-  for (std::string_view name : wanted) {
-    std::string own = parent.empty() ? v2_parent(hierarchy, std::array{name}) : parent;
-    if (own.empty()) continue;
-    if (parent.empty()) parent = own;  // one folder for all: the first one decides
-    if (own == parent) facts.controllers[std::string(name)] = {plan::CgroupKind::v2, own};
-  }
-  if (parent.empty() && os::may_access(hierarchy.own, os::Access::write)) parent = hierarchy.own;
-  if (parent.empty()) return;
-  facts.controllers["unified"] = {plan::CgroupKind::v2, parent};
-  if (facts.controllers.contains("memory") &&
-      facts.controllers["memory"].kind == plan::CgroupKind::v2) {
-    // The root has no such file; its children do when the kernel accounts for swap.
-    facts.swap_accounting =
-        os::may_access(hierarchy.own + "/memory.swap.max", os::Access::exists) ||
-        os::may_access(parent + "/memory.swap.max", os::Access::exists);
-  }
-}
-
-// What an outer boundary leaves of the memory.
-void cut_memory(const std::string& file, HostFacts& facts) {
-  auto text = os::read_file(file, 64);
-  if (!text) return;
-  while (text->ends_with('\n')) text->pop_back();
-  const auto limit = base::parse_number(*text);
-  if (limit && *limit > 0) facts.size.memory = std::min(facts.size.memory, *limit);
-}
-
 base::Status cgroup_facts(HostFacts& facts) {
   const std::string cgroup = TRY(os::read_file("/proc/self/cgroup", kMostStatus));
   const std::string mounts = TRY(os::read_file("/proc/self/mountinfo", kMostMounts));
-  const auto all = hierarchies(cgroup, mounts);
-  for (const Hierarchy& hierarchy : all) {
-    if (hierarchy.kind != plan::CgroupKind::v1) continue;
-    const bool memory =
-        std::ranges::find(hierarchy.controllers, "memory") != hierarchy.controllers.end();
-    if (memory) cut_memory(hierarchy.own + "/memory.limit_in_bytes", facts);
-    if (hierarchy.read_only || !os::may_access(hierarchy.own, os::Access::write)) continue;
-    for (const auto& name : hierarchy.controllers) {
-      facts.controllers[name] = {plan::CgroupKind::v1, hierarchy.own};
-    }
-    if (memory) {
-      facts.swap_accounting =
-          os::may_access(hierarchy.own + "/memory.memsw.limit_in_bytes", os::Access::exists);
-    }
-  }
-  for (const Hierarchy& hierarchy : all) {
-    if (hierarchy.kind != plan::CgroupKind::v2) continue;
-    cut_memory(hierarchy.own + "/memory.max", facts);
-    if (!hierarchy.read_only) v2_facts(hierarchy, facts);
-  }
+  find_controllers(hierarchies(cgroup, mounts), facts);
   return {};
 }
 

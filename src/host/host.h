@@ -47,4 +47,11 @@ struct Hierarchy {
 // The nameserver lines of resolv.conf that are addresses, zones kept.
 [[nodiscard]] std::vector<std::string> nameservers(std::string_view resolv_conf);
 
+// --- The groups of this host ---------------------------------------------------------------------
+
+// Fills `controllers`, `swap_accounting` and what an outer boundary leaves of `size.memory`, by
+// asking the groups' folders. A v1 limit is held below the caller's own group; a v2 limit below the
+// nearest group from there upward that hands its controllers down and may be written.
+void find_controllers(const std::vector<Hierarchy>& all, plan::HostFacts& facts);
+
 }  // namespace host

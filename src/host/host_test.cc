@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 namespace {
 
@@ -133,6 +135,107 @@ TEST(Nameservers, AreTheLinesThatSaySo) {
           "# nameserver 1.1.1.1\nsearch x\nnameserver 192.0.2.1\n\tnameserver\t2001:db8::1 \r\n"
           ";nameserver 9.9.9.9\nnameserver\nnameservers 8.8.8.8\nnameserver fe80::1%eth0"),
       (std::vector<std::string>{"192.0.2.1", "2001:db8::1", "fe80::1%eth0"}));
+}
+
+// Folders that look like groups.
+class Groups {
+ public:
+  Groups() {
+    std::string name = "/tmp/cerco-groups-XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    top = name;
+  }
+  Groups(const Groups&) = delete;
+  Groups& operator=(const Groups&) = delete;
+  ~Groups() { std::filesystem::remove_all(top); }
+  void file(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(top + path).parent_path());
+    std::ofstream(top + path) << text;
+  }
+  [[nodiscard]] std::string path_of(const plan::HostFacts& facts,
+                                    const std::string& controller) const {
+    const auto found = facts.controllers.find(controller);
+    if (found == facts.controllers.end()) return "none";
+    return found->second.path.substr(top.size()) +
+           (found->second.kind == CgroupKind::v1 ? " v1" : " v2");
+  }
+  [[nodiscard]] plan::HostFacts find(const std::vector<Hierarchy>& all) const {
+    plan::HostFacts facts;
+    facts.size.memory = 8ULL << 30;
+    host::find_controllers(all, facts);
+    return facts;
+  }
+  [[nodiscard]] Hierarchy v2(const std::string& own) const {
+    return {CgroupKind::v2, {}, top, top + own, false};
+  }
+  std::string top;
+};
+
+TEST(Controllers, V2ComeFromTheNearestGroupThatHandsThemDown) {
+  const Groups groups;
+  groups.file("/cgroup.controllers", "cpuset cpu io memory pids\n");
+  groups.file("/system.slice/cgroup.type", "domain\n");
+  groups.file("/system.slice/cgroup.subtree_control", "cpu memory pids\n");
+  groups.file("/system.slice/memory.max", "4294967296\n");
+  groups.file("/system.slice/memory.swap.max", "max\n");
+  groups.file("/system.slice/a.service/cgroup.type", "domain\n");
+  groups.file("/system.slice/a.service/cgroup.subtree_control", "\n");
+  groups.file("/system.slice/a.service/memory.max", "1073741824\n");
+  const auto facts = groups.find({groups.v2("/system.slice/a.service")});
+  for (const char* name : {"memory", "pids", "cpu", "unified"}) {
+    EXPECT_EQ(groups.path_of(facts, name), "/system.slice v2") << name;
+  }
+  EXPECT_TRUE(facts.swap_accounting);
+  EXPECT_EQ(facts.size.memory, 1ULL << 30) << "the caller's own group is the outer boundary";
+}
+
+TEST(Controllers, TheTrueRootOfV2GivesWhatItHas) {
+  const Groups groups;
+  groups.file("/cgroup.controllers", "cpu memory pids\n");
+  groups.file("/cgroup.subtree_control", "\n");
+  const auto facts = groups.find({groups.v2("")});
+  EXPECT_EQ(groups.path_of(facts, "memory"), " v2");
+  EXPECT_TRUE(facts.swap_accounting);
+}
+
+// The root that a container sees has processes and hands nothing down: only killing works there.
+TEST(Controllers, ARootThatIsNoneIsNotToldAnything) {
+  const Groups groups;
+  groups.file("/cgroup.type", "domain\n");
+  groups.file("/cgroup.controllers", "cpu memory pids\n");
+  groups.file("/cgroup.subtree_control", "\n");
+  const auto facts = groups.find({groups.v2("")});
+  EXPECT_EQ(groups.path_of(facts, "memory"), "none");
+  EXPECT_EQ(groups.path_of(facts, "unified"), " v2");
+}
+
+TEST(Controllers, OnlyWhatTheFolderHandsDownIsClaimed) {
+  const Groups groups;
+  groups.file("/cgroup.type", "domain\n");
+  groups.file("/cgroup.subtree_control", "pids\n");
+  groups.file("/a/cgroup.type", "domain\n");
+  groups.file("/a/cgroup.subtree_control", "memory\n");
+  const auto facts = groups.find({groups.v2("/a")});
+  EXPECT_EQ(groups.path_of(facts, "memory"), "/a v2");
+  EXPECT_EQ(groups.path_of(facts, "unified"), "/a v2");
+  EXPECT_EQ(groups.path_of(facts, "pids"), "none");
+}
+
+TEST(Controllers, V1HasThemBelowTheOwnGroupAndV2TheRest) {
+  const Groups groups;
+  groups.file("/memory/box/memory.limit_in_bytes", "536870912\n");
+  groups.file("/memory/box/memory.memsw.limit_in_bytes", "1\n");
+  groups.file("/v2/cgroup.controllers", "pids cpu\n");
+  const auto facts = groups.find({
+      {CgroupKind::v1, {"memory"}, groups.top + "/memory", groups.top + "/memory/box", false},
+      {CgroupKind::v1, {"cpu", "cpuacct"}, groups.top + "/cpu", groups.top + "/cpu", true},
+      {CgroupKind::v2, {}, groups.top + "/v2", groups.top + "/v2", false},
+  });
+  EXPECT_EQ(groups.path_of(facts, "memory"), "/memory/box v1");
+  EXPECT_EQ(groups.path_of(facts, "cpu"), "/v2 v2") << "the v1 mount is read-only";
+  EXPECT_EQ(groups.path_of(facts, "pids"), "/v2 v2");
+  EXPECT_TRUE(facts.swap_accounting);
+  EXPECT_EQ(facts.size.memory, 512ULL << 20);
 }
 
 TEST(Gather, FindsWhatThisHostHas) {

@@ -73,8 +73,7 @@ class Holder {
       if (std::ranges::find(held_.unheld, name) == held_.unheld.end()) held_.unheld.push_back(name);
       return;
     }
-    held_.lacks.push_back(
-        {std::move(what), fmt::format("{}, or name \"{}\" in limits.not_required", remedy, limit)});
+    held_.lacks.push_back({std::move(what), remedy + ", or name the limit in limits.not_required"});
   }
 
   template <class SettingsFor>
@@ -85,7 +84,8 @@ class Holder {
       if (limited) {
         cannot(limit,
                fmt::format("a writable cgroup with the {} controller (limits.{})", name, limit),
-               fmt::format("delegate the {} controller to this process's group", name));
+               "delegate the controllers to this process's group (v2: move its processes into a "
+               "child, then enable them in cgroup.subtree_control)");
       }
       return;
     }

@@ -10,8 +10,6 @@
 namespace plan {
 namespace {
 
-using policy::Policy;
-
 constexpr std::uint64_t kRootSize = 4ULL << 20;  // mount points, /etc and the trust bundle
 constexpr std::uint64_t kShmWhenUnlimited = 64ULL << 20;
 constexpr std::string_view kLink = "link:";

@@ -51,9 +51,9 @@ base::Status check_labels(std::string_view text, std::string_view name) {
 
 // D4 of the reference: names that mean something to a resolver, a cluster or a container engine
 // only.
-constexpr std::array<std::string_view, 13> kLocalSuffixes = {
-    "localhost", "localdomain", "local", "internal", "home.arpa", "lan",   "intranet",
-    "corp",      "svc",         "onion", "arpa",     "flycast",   "consul"};
+constexpr std::array<std::string_view, 12> kLocalSuffixes = {
+    "localhost", "localdomain", "local", "internal", "home.arpa", "lan",
+    "intranet",  "corp",        "svc",   "onion",    "arpa",      "flycast"};
 // D3: metadata services that answer under a name, wherever their address lies.
 constexpr std::array<std::string_view, 10> kMetadataNames = {
     "metadata.google.internal",  "metadata.goog",

@@ -266,4 +266,48 @@ base::Status read_name(const At& at, const std::vector<std::string_view>& names,
   return {};
 }
 
+std::function<base::Status(const At&)> filled_list(std::vector<std::string>& out,
+                                                   std::string example, Canon canon) {
+  return [&out, example,
+          read = list_into(out, example, std::move(canon))](const At& at) -> base::Status {
+    TRY(read(at));
+    if (out.empty())
+      return at.bad("an empty list", "expected a list such as " + example + ", or no such key");
+    return {};
+  };
+}
+
+std::function<base::Status(const At&)> canon_into(std::string& out, Canon canon) {
+  return [&out, canon = std::move(canon)](const At& at) -> base::Status {
+    const std::string text = TRY(want_string(at, "a string"));
+    auto cidr = canon(text);
+    if (!cidr) return at.bad(found(at.node) + ": " + cidr.error().what, cidr.error().expected);
+    out = std::move(*cidr);
+    return {};
+  };
+}
+
+base::Status want_one(const At& at, const std::vector<std::string_view>& keys) {
+  std::vector<std::string_view> given;
+  for (std::string_view key : keys) {
+    if (at.node.find(key) != nullptr) given.push_back(key);
+  }
+  if (given.size() == 1) return {};
+  return at.bad(given.empty() ? "no target" : fmt::format("both {} and {}", given[0], given[1]),
+                one_of(keys));
+}
+
+base::Status read_tables(const At& at,
+                         const std::function<base::Status(const At&, std::size_t)>& read) {
+  const std::string expected = fmt::format("expected tables [[{}]]", at.path);
+  if (at.node.kind != Node::Kind::array) return at.wrong(expected);
+  for (std::size_t i = 0; i < at.node.items.size(); ++i) {
+    const At item = at.item(i);
+    if (item.node.kind != Node::Kind::table) return item.wrong(expected);
+    at.reading.origins[item.path] = item.where();
+    TRY(read(item, i + 1));
+  }
+  return {};
+}
+
 }  // namespace policy

@@ -81,6 +81,17 @@ enum class Zero { allowed, refused };
                                                                 std::uint64_t most,
                                                                 Unlimited unlimited);
 
+// A list that, where it is written, must say something.
+[[nodiscard]] std::function<base::Status(const At&)> filled_list(std::vector<std::string>& out,
+                                                                 std::string example, Canon canon);
+// One text, passed through `canon`.
+[[nodiscard]] std::function<base::Status(const At&)> canon_into(std::string& out, Canon canon);
+// Exactly one of these keys stands in the table.
+[[nodiscard]] base::Status want_one(const At& at, const std::vector<std::string_view>& keys);
+// A list of tables, each read by `read` with its number from 1.
+[[nodiscard]] base::Status read_tables(
+    const At& at, const std::function<base::Status(const At&, std::size_t)>& read);
+
 // "found X" for messages, short and printable.
 [[nodiscard]] std::string found(const Node& node);
 // `one of a, b, c` of a set of names.
@@ -105,14 +116,21 @@ std::function<base::Status(const At&)> name_into(E& out, const std::array<Name<E
   };
 }
 
-// --- Sections (sections.cc) and rules (rules.cc) ------------------------------------------------
+// --- Sections (sections.cc), rules (rules.cc), credentials (credentials.cc)
+// ------------------------------------------------
 
 [[nodiscard]] base::Status read_policy(const At& root, Policy& policy);
 [[nodiscard]] base::Status read_egress(const At& at, Policy& policy);
 [[nodiscard]] base::Status read_deny(const At& at, Policy& policy);
 [[nodiscard]] base::Status read_credentials(const At& at, Policy& policy);
 
-// Faults of single words.
+// The largest count that JSON says exactly.
+inline constexpr std::uint64_t kMostCount = 1ULL << 53;
+
+// Single words (words.cc). `is_token`: of RFC 9110, bounded; header values have no control
+// character.
+[[nodiscard]] bool is_token(std::string_view text);
+[[nodiscard]] bool is_header_value(std::string_view text);
 [[nodiscard]] Fault check_label(std::string_view text);     // names of rules, credentials, tasks
 [[nodiscard]] Fault check_variable(std::string_view text);  // names of environment variables
 [[nodiscard]] base::Result<std::string> canonical_header(std::string_view text);

@@ -251,40 +251,10 @@ base::Status read_alerts(const At& at, Alerts& out) {
 
 base::Status read_audit(const At& at, Audit& out) {
   return read_table(
-      at, {{"exec", name_into(out.exec, kNeeds)}, {"journal", name_into(out.journal, kNeeds)}});
+      at, {{"exec", name_into(out.exec, kExecNeeds)}, {"journal", name_into(out.journal, kNeeds)}});
 }
 
 }  // namespace
-
-Fault check_label(std::string_view text) {
-  const auto first = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  const bool good = !text.empty() && text.size() <= 64 && first(text[0]) &&
-                    std::ranges::all_of(
-                        text, [&](char c) { return first(c) || c == '_' || c == '.' || c == '-'; });
-  if (good) return {};
-  return {fmt::format("found \"{}\"", base::printable(text.substr(0, 80))),
-          "expected a name of at most 64 letters, digits, _, . and -"};
-}
-
-Fault check_variable(std::string_view text) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  const bool good =
-      !text.empty() && text.size() <= 256 && letter(text[0]) &&
-      std::ranges::all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-  if (good) return {};
-  return {"no name of a variable", "expected letters, digits and _ such as LC_ALL"};
-}
-
-base::Result<std::string> absolute_path(std::string_view text) {
-  if (!text.starts_with('/') || text.contains('\0')) {
-    return base::bad_input("", "no absolute path", "expected a path that starts with /");
-  }
-  return std::string(text);
-}
 
 base::Status read_policy(const At& root, Policy& policy) {
   const Node nothing;

@@ -61,6 +61,10 @@ struct Member {
 // `VALUE` of `--set KEY=VALUE`: TOML, and a string where that fails.
 [[nodiscard]] Node read_value(std::string_view text, const Place& place);
 
+// The tree that a policy's file would have, keys in the order of the contract (written.cc).
+struct Policy;
+[[nodiscard]] Node tree_of(const Policy& policy);
+
 [[nodiscard]] std::string place_text(std::string_view file, const Place& place);
 
 }  // namespace policy

@@ -46,6 +46,8 @@ inline constexpr std::array kActions = {Name{"note", Action::note},
                                         Name{"revoke", Action::revoke},
                                         Name{"cut-network", Action::cut_network},
                                         Name{"kill", Action::kill}};
+inline constexpr std::array kExecNeeds = {Name{"best", Need::best},
+                                          Name{"required", Need::required, Built::not_yet}};
 inline constexpr std::array kNeeds = {Name{"best", Need::best}, Name{"required", Need::required}};
 inline constexpr std::array kOwns = {Name{"pass", Own::pass}, Name{"strip", Own::strip},
                                      Name{"refuse", Own::refuse}};

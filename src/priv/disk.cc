@@ -3,8 +3,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/types.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +25,11 @@ namespace priv {
 
 namespace {
 
+// Of fs/ext4/ext4.h, which no header for programs has.
+#define EXT4_IOC_SHUTDOWN _IOR('X', 125, __u32)
+constexpr std::uint32_t EXT4_GOING_FLAGS_NOLOGFLUSH = 2;
+
+constexpr unsigned kLoopMajor = 7;
 constexpr std::uint64_t kBlock = 4096;
 constexpr std::uint64_t kSmallest = 1 << 20;
 constexpr std::size_t kPiece = 256 * 1024;
@@ -72,7 +80,8 @@ base::Status format(int image, DiskSize size) {
       "-N",
       std::to_string(size.inodes),
       "-O",
-      "^has_journal,^resize_inode,^metadata_csum,uninit_bg,extent,flex_bg,sparse_super2",
+      "none,sparse_super,large_file,huge_file,filetype,dir_index,dir_nlink,ext_attr,extra_isize,"
+      "extent,flex_bg,uninit_bg",
       "-E",
       "lazy_itable_init=0,assume_storage_prezeroed=1,root_owner=0:0,nodiscard",
       target};
@@ -144,32 +153,41 @@ base::Status copy_pattern(int from, int to, std::uint64_t bytes) {
   return {};
 }
 
-}  // namespace
-
-base::Status make_pattern(Badge, const std::string& state_dir, DiskSize wanted) {
-  const DiskSize size = rounded(wanted);
+// The pattern, from its file or made anew.
+base::Result<base::Fd> pattern_for(const std::string& state_dir, DiskSize size) {
   const std::string path = pattern_path(state_dir, size);
-  if (open_pattern(path, size.bytes)) return {};
+  auto found = open_pattern(path, size.bytes);
+  if (found || found.error().number != ENOENT) return found;
   TRY(os::make_folders(folder_of(state_dir), 0700));
   const base::Fd image = TRY(nameless(folder_of(state_dir)));
   if (::ftruncate(image.get(), static_cast<off_t>(size.bytes)) != 0) {
     return base::system_error("size disk pattern");
   }
   TRY(format(image.get(), size));
-  // Sparse again, whatever mkfs wrote as zeros, and with its name only when it is whole.
-  const std::string fresh = path + "." + base::random_base32(8);
-  const base::Fd copy = TRY(os::open(fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  base::Status done = copy_pattern(image.get(), copy.get(), size.bytes);
-  if (done && ::rename(fresh.c_str(), path.c_str()) != 0)
-    done = base::system_error("rename " + fresh);
-  if (!done) ::unlink(fresh.c_str());
-  return done;
+  // Sparse again, whatever mkfs wrote as zeros.
+  base::Fd copy = TRY(nameless(folder_of(state_dir)));
+  TRY(copy_pattern(image.get(), copy.get(), size.bytes));
+  // It gets its name when it is whole, so that nobody finds a part of one. Where another start was
+  // quicker (EEXIST), or a file that had a name cannot get one again (ENOENT), this one serves
+  // once.
+  const std::string made = fmt::format("/proc/self/fd/{}", copy.get());
+  if (::linkat(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0 &&
+      errno != EEXIST && errno != ENOENT) {
+    return base::system_error("link " + path);
+  }
+  return copy;
+}
+
+}  // namespace
+
+base::Status make_pattern(Badge, const std::string& state_dir, DiskSize size) {
+  const auto made = pattern_for(state_dir, rounded(size));
+  return made ? base::Status() : std::unexpected(made.error());
 }
 
 base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir, DiskSize wanted) {
   const DiskSize size = rounded(wanted);
-  TRY(make_pattern(badge, state_dir, wanted));
-  const base::Fd pattern = TRY(open_pattern(pattern_path(state_dir, size), size.bytes));
+  const base::Fd pattern = TRY(pattern_for(state_dir, size));
   const base::Fd image = TRY(nameless(folder_of(state_dir)));
   TRY(copy_pattern(pattern.get(), image.get(), size.bytes));
   const base::Fd device = TRY(attach_loop(image.get()));
@@ -188,6 +206,16 @@ base::Status make_disk_folder(Badge, int disk, const std::string& name, std::uin
       ::fchownat(disk, name.c_str(), owner, owner, AT_SYMLINK_NOFOLLOW) != 0) {
     return base::system_error("mkdir " + name);
   }
+  return {};
+}
+
+base::Status discard_disk(Badge, int disk) {
+  // The descriptor of a mount is an O_PATH one, which takes no ioctl.
+  const base::Fd top = TRY(os::openat2(disk, ".", O_RDONLY | O_DIRECTORY, 0, 0));
+  const struct stat status = TRY(os::fstat(top.get(), "working disk"));
+  if (major(status.st_dev) != kLoopMajor) return base::system_error("discard disk", EPERM);
+  const std::uint32_t flags = EXT4_GOING_FLAGS_NOLOGFLUSH;
+  if (::ioctl(top.get(), EXT4_IOC_SHUTDOWN, &flags) != 0) return base::system_error("discard disk");
   return {};
 }
 

@@ -33,6 +33,12 @@ std::string folder_of(const std::string& state_dir) {
   return state_dir + "/leases";
 }
 
+// Two state folders on one host know nothing of each other: each begins at a place of its own.
+std::uint32_t first_choice(const std::string& state_dir) {
+  const std::string digest = base::sha256(state_dir);
+  return static_cast<std::uint32_t>(std::stoul(digest.substr(0, 6), nullptr, 16)) % kMostLeases;
+}
+
 }  // namespace
 
 Lease& Lease::operator=(Lease&& other) noexcept {
@@ -93,25 +99,30 @@ base::Result<std::uint64_t> collect_leases(Badge, const std::string& state_dir) 
   const auto names = os::list_folder(folder);
   if (!names) return std::uint64_t{0};
   std::uint64_t removed = 0;
+  base::Status problem;
   for (const auto& name : *names) {
     auto lease = Lease::seize(folder, name);
     if (!lease) continue;
-    if (const auto empty = lease->empty_groups(); !empty) {
+    if (auto empty = lease->empty_groups(); !empty) {
       lease->abandon();
-      return std::unexpected(empty.error());
+      problem = std::move(empty);
+      continue;
     }
     lease->release();
     ++removed;
   }
+  if (!problem) return std::unexpected(std::move(problem).error());
   return removed;
 }
 
 base::Result<Lease> take_lease(Badge badge, const std::string& state_dir) {
   const std::string folder = folder_of(state_dir);
   TRY(os::make_folders(folder, 0700));
-  TRY_IN("collect leases", collect_leases(badge, state_dir));
-  for (std::uint32_t number = 0; number < kMostLeases; ++number) {
-    auto lease = Lease::make(folder, number);
+  // What cannot be emptied stays closed, and is no reason not to start.
+  (void)collect_leases(badge, state_dir);
+  const std::uint32_t first = first_choice(state_dir);
+  for (std::uint32_t i = 0; i < kMostLeases; ++i) {
+    auto lease = Lease::make(folder, (first + i) % kMostLeases);
     if (lease || lease.error().number != EEXIST) return lease;
   }
   return base::fail(base::Kind::missing, folder, "every range of host uids is in use",

@@ -5,23 +5,18 @@
 #include <gtest/gtest.h>
 #include <linux/netlink.h>
 #include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <functional>
 #include <string_view>
 
-#include "os/os.h"
-#include "priv/priv.h"
-
-namespace sandbox {
-class Rights {  // the tests' own: priv_tests does not link module sandbox
- public:
-  static priv::Badge badge() { return {}; }
-};
-}  // namespace sandbox
+#include "priv/testing.h"
 
 namespace {
+
+using priv::testing::badge;
+using priv::testing::inside;
+using priv::testing::shell;
+
+constexpr std::uint64_t kSpaces = CLONE_NEWNET | CLONE_NEWNS;
 
 priv::NamespaceNetwork network() {
   priv::NamespaceNetwork made;
@@ -39,52 +34,21 @@ priv::SteeredRange range(const char* prefix, unsigned bits, std::vector<std::uin
   return made;
 }
 
-// Runs `body` in a child with network and mount namespaces of its own; its text is the answer, an
-// Error's line where it failed.
-std::string inside(const std::function<base::Result<std::string>(const priv::Inside&)>& body) {
-  auto pipe = os::pipe();
-  if (!pipe) return pipe.error().line();
-  auto cloned = priv::clone_process(sandbox::Rights::badge(), CLONE_NEWNET | CLONE_NEWNS, 0, -1);
-  if (!cloned) return cloned.error().line();
-  if (cloned->pid == 0) {
-    const auto text = body(cloned->inside);
-    (void)os::write_all(pipe->second.get(), text ? *text : "error: " + text.error().line(), "pipe");
-    ::_exit(0);
-  }
-  pipe->second.reset();
-  const auto text = os::read_all(pipe->first.get(), 1 << 20, "pipe");
-  ::waitpid(cloned->pid, nullptr, 0);
-  return text ? *text : text.error().line();
-}
-
-base::Result<std::string> run(const std::string& command) {
-  auto pipe = TRY(os::pipe());
-  const std::array<std::string, 3> argv = {"/bin/sh", "-c", command + " 2>&1"};
-  const std::array<std::string, 1> env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
-  const std::array<std::pair<int, int>, 1> fds = {std::pair{pipe.second.get(), 1}};
-  auto child = TRY(os::spawn(argv, env, fds));
-  pipe.second.reset();
-  std::string text = TRY(os::read_all(pipe.first.get(), 1 << 20, "nft"));
-  TRY(child.wait());
-  return text;
-}
-
 // The network as a sandbox gets it; the socket that the rules were set with.
 base::Result<base::Fd> set_up(const priv::Inside& in,
                               const std::vector<priv::SteeredRange>& steered) {
-  const auto badge = sandbox::Rights::badge();
-  const base::Fd routes = TRY(priv::open_netlink(badge, NETLINK_ROUTE));
-  TRY(priv::transact(badge, in, routes.get(), priv::interface_messages(network())));
-  base::Fd rules = TRY(priv::open_netlink(badge, NETLINK_NETFILTER));
-  TRY(priv::transact(badge, in, rules.get(), priv::capture_rules(network(), steered)));
+  const base::Fd routes = TRY(priv::open_netlink(badge(), NETLINK_ROUTE));
+  TRY(priv::transact(badge(), in, routes.get(), priv::interface_messages(network())));
+  base::Fd rules = TRY(priv::open_netlink(badge(), NETLINK_NETFILTER));
+  TRY(priv::transact(badge(), in, rules.get(), priv::capture_rules(network(), steered)));
   return rules;
 }
 
 TEST(PacketRules, AreWhatNftLists) {
-  const std::string text = inside([](const priv::Inside& in) -> base::Result<std::string> {
+  const std::string text = inside(kSpaces, [](const priv::Inside& in) -> base::Result<std::string> {
     TRY(set_up(in, {range("198.19.0.0", 16, {443, 80}), range("192.0.2.7", 32, {22}),
                     range("fd63:6572:636f:1::", 64, {443})}));
-    return run("nft list ruleset");
+    return shell("nft list ruleset");
   });
   EXPECT_EQ(text, R"(table inet cerco {
 	counter refused {
@@ -96,6 +60,9 @@ TEST(PacketRules, AreWhatNftLists) {
 	}
 
 	chain refuse {
+		tcp flags rst accept
+		icmp type destination-unreachable accept
+		icmpv6 type destination-unreachable accept
 		tcp flags != syn / fin,syn,rst,ack reject with tcp reset
 		counter name "refused" limit rate 100/second burst 200 packets counter name "logged" log group 1 snaplen 128 queue-threshold 1
 		meta l4proto tcp reject with tcp reset
@@ -129,9 +96,9 @@ TEST(PacketRules, AreWhatNftLists) {
 }
 
 TEST(PacketRules, InterfaceHasOwnAddressesAndEveryAddressIsLocal) {
-  const std::string text = inside([](const priv::Inside& in) -> base::Result<std::string> {
+  const std::string text = inside(kSpaces, [](const priv::Inside& in) -> base::Result<std::string> {
     TRY(set_up(in, {}));
-    return run(
+    return shell(
         "ip -o addr | awk '{print $4}'; ip route show table local | grep default;"
         "ip -6 route show table local | grep default; ip route; ip link | grep -c mtu");
   });

@@ -36,16 +36,24 @@ struct Outcome {
   std::uint32_t code = 0;
   bool operator==(const Outcome&) const = default;
 };
-// Runs `sh -c SCRIPT` as the workload's user in a sandbox whose init is ready, without seccomp
-// (that is confine's to test), and waits for its end.
-[[nodiscard]] Outcome run(Sandbox& sandbox, const std::string& script);
-// Waits for init's Ready.
-[[nodiscard]] base::Status wait_ready(Sandbox& sandbox);
+// Who runs a script: the workload's user, root of the sandbox without capabilities as every command
+// is, or root with all that init has (only where a plan does not drop them).
+enum class As { agent, root, root_with_all };
+// Runs `sh -c SCRIPT` in a sandbox whose init is ready, without seccomp (that is confine's to
+// test), and waits for its end.
+[[nodiscard]] Outcome run(Sandbox& sandbox, const std::string& script, As who);
+// Starts a sandbox and waits for its init; on a failure the error is a test's.
+[[nodiscard]] std::unique_ptr<Sandbox> start_ready(const plan::Plan& plan);
 // Starts, runs the script, destroys; an Error's line is the output where something failed.
-[[nodiscard]] Outcome run_in_new(const plan::Plan& plan, const std::string& script);
+[[nodiscard]] Outcome run_in_new(const plan::Plan& plan, const std::string& script, As who);
+// The plan without these protections.
+[[nodiscard]] plan::Plan without(plan::Plan plan, const std::set<plan::Protection>& protections);
 
-// Everything outside that a sandbox could leave behind: mounts, loop devices in use, cerco-…
-// cgroups, leases below `state_dir`, network namespaces and processes of this process's descent.
+// How many processes of this host have a uid of the sandbox's lease.
+[[nodiscard]] std::size_t processes_of(std::uint32_t first_uid);
+
+// Everything outside that a start of this Plan could leave behind: mounts, loop devices on files
+// below the state folder, cgroups, leases, and children of this process.
 [[nodiscard]] std::set<std::string> traces(const plan::Plan& plan);
 
 }  // namespace sandbox::testing

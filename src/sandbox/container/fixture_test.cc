@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "base/frame.h"
 #include "os/os.h"
 #include "priv/cgroup.h"
+#include "priv/lease.h"
 
 namespace sandbox::testing {
 
@@ -149,15 +151,22 @@ Inputs inputs() {
   return {"", std::string(CERCO_BUILD_DIR) + "/cerco-init"};
 }
 
-base::Status wait_ready(Sandbox& sandbox) {
-  const auto answer = TRY(receive<frame::FromInit>(sandbox.control()));
-  if (!std::holds_alternative<frame::Ready>(answer)) {
-    return base::fail(base::Kind::peer, "cerco-init", "answered something else", {});
-  }
-  return {};
+std::unique_ptr<Sandbox> start_ready(const plan::Plan& plan) {
+  auto sandbox = start_container(plan, inputs());
+  EXPECT_TRUE(sandbox) << (sandbox ? "" : sandbox.error().line());
+  if (!sandbox) return nullptr;
+  const auto answer = receive<frame::FromInit>((*sandbox)->control());
+  EXPECT_TRUE(answer) << (answer ? "" : answer.error().line());
+  if (!answer || !std::holds_alternative<frame::Ready>(*answer)) return nullptr;
+  return std::move(*sandbox);
 }
 
-Outcome run(Sandbox& sandbox, const std::string& script) {
+plan::Plan without(plan::Plan plan, const std::set<plan::Protection>& protections) {
+  for (const auto protection : protections) plan::take_out(plan, protection);
+  return plan;
+}
+
+Outcome run(Sandbox& sandbox, const std::string& script, As who) {
   static std::uint64_t last = 0;
   Outcome outcome;
   auto pipe = os::pipe();
@@ -168,6 +177,8 @@ Outcome run(Sandbox& sandbox, const std::string& script) {
   exec.argv = {"/bin/sh", "-c", script};
   exec.env = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin", "HOME=/home/agent", "LANG=C.UTF-8"};
   exec.cwd = "/";
+  exec.uid = exec.gid = who == As::agent ? 1000 : 0;
+  exec.drop_capabilities = exec.no_new_privs = who != As::root_with_all;
   const std::array<int, 3> fds = {null->get(), pipe->second.get(), pipe->second.get()};
   if (!ipc::send_value(sandbox.control(), frame::ToInit(exec), fds)) return outcome;
   pipe->second.reset();
@@ -197,13 +208,22 @@ Outcome run(Sandbox& sandbox, const std::string& script) {
   }
 }
 
-Outcome run_in_new(const plan::Plan& plan, const std::string& script) {
-  auto sandbox = start_container(plan, inputs());
-  if (!sandbox) return {.output = sandbox.error().line()};
-  if (const auto ready = wait_ready(**sandbox); !ready) return {.output = ready.error().line()};
-  Outcome outcome = run(**sandbox, script);
-  if (const auto gone = (*sandbox)->destroy(); !gone) outcome.output += gone.error().line();
+Outcome run_in_new(const plan::Plan& plan, const std::string& script, As who) {
+  const auto sandbox = start_ready(plan);
+  if (sandbox == nullptr) return {.output = "not started"};
+  Outcome outcome = run(*sandbox, script, who);
+  if (const auto gone = sandbox->destroy(); !gone) outcome.output += gone.error().line();
   return outcome;
+}
+
+std::size_t processes_of(std::uint32_t first_uid) {
+  std::size_t count = 0;
+  for (const auto& name : os::list_folder("/proc").value_or(std::vector<std::string>())) {
+    struct stat status = {};
+    if (!base::parse_number(name) || ::stat(("/proc/" + name).c_str(), &status) != 0) continue;
+    if (status.st_uid >= first_uid && status.st_uid - first_uid < priv::kLeaseSize) ++count;
+  }
+  return count;
 }
 
 std::set<std::string> traces(const plan::Plan& plan) {

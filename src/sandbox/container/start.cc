@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <csignal>
 
 #include "sandbox/container/container.h"
+#include "sandbox/container/init_program.h"
 #include "sandbox/container/outer.h"
 #include "sandbox/container/rights.h"
 #include "sandbox/container/start_channel.h"
@@ -18,7 +18,6 @@ namespace sandbox {
 
 namespace {
 
-constexpr std::size_t kMostInit = 16 << 20;
 constexpr int kPatienceMs = 30'000;  // longest wait for the next note
 constexpr int kClearOf =
     16;  // descriptors of the start lie above every number that is filled later
@@ -39,14 +38,6 @@ base::Result<Pair> make_pair() {
   pair.theirs = base::Fd(::fcntl(ends.second.get(), F_DUPFD_CLOEXEC, kClearOf));
   if (!pair.ours.open() || !pair.theirs.open()) return base::system_error("dup");
   return pair;
-}
-
-// cerco-init in sealed memory: no process inside can reach, let alone change, a file of the host
-// through /proc/1/exe.
-base::Result<base::Fd> init_program(const std::string& path) {
-  const base::Fd file = TRY(os::open(path, O_RDONLY, 0));
-  const std::string bytes = TRY(os::read_all(file.get(), kMostInit, path));
-  return os::sealed_memfd("cerco-init", bytes);
 }
 
 // One start. Whatever it holds when it ends early is given back.

@@ -1,0 +1,303 @@
+// The matcher, driven by tests/cases/decide.txt, and the bindings of credentials.
+#include "policy/policy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "policy/testing.h"
+
+namespace policy {
+namespace {
+
+using testing::line_of;
+using testing::read;
+
+// --- Deciding -------------------------------------------------------------------------------
+
+Policy decide_policy() {
+  auto effective = read(cases::read("decide.toml"));
+  EXPECT_TRUE(effective) << line_of(effective);
+  return effective ? effective->policy : Policy{};
+}
+
+// A question of decide.txt; the target is made canonical as the gateway does.
+struct Question {
+  Request request;
+  bool is_request = false;
+};
+
+Question question_of(const Policy& policy, const std::string& text) {
+  std::vector<std::string> words;
+  for (std::string_view word : base::split(text, ' ')) words.emplace_back(word);
+  Question out;
+  out.request.scheme = words[0] == "tls"    ? Scheme::tls
+                       : words[0] == "http" ? Scheme::http
+                                            : Scheme::tcp;
+  out.request.host = canonical_host(words[1]).value();
+  out.request.port = static_cast<std::uint16_t>(std::stoi(words[2]));
+  if (words.size() < 5) return out;
+  out.is_request = true;
+  out.request.method = words[3];
+  const bool slash = encoded_slash_allowed(policy, out.request.host.name, out.request.port);
+  out.request.path = canonical_path(words[4], slash).value();
+  for (std::size_t i = 5; i < words.size(); ++i) {
+    const auto colon = words[i].find(':');
+    out.request.headers.emplace_back(words[i].substr(0, colon), words[i].substr(colon + 1));
+  }
+  return out;
+}
+
+std::string text_of(const Verdict& verdict) {
+  if (!verdict.allow) return "deny " + verdict.reason;
+  return std::string("allow ") + (verdict.treatment == Treatment::tunnel ? "tunnel " : "inspect ") +
+         verdict.rule;
+}
+
+TEST(
+    Deciding,
+    Table_N1_N14_N31_N32_N34_N35_N40_N41_N44_N45_N47_N50_N74_N76_N120_N121_N136_N137_F17_F24_F27_F37) {
+  const Policy policy = decide_policy();
+  const auto rows = cases::rows("decide.txt");
+  ASSERT_GT(rows.size(), 90U);
+  for (const auto& row : rows) {
+    ASSERT_EQ(row.size(), 3U);
+    const Question question = question_of(policy, row[1]);
+    const Verdict verdict = question.is_request ? decide_request(policy, question.request)
+                                                : decide_connection(policy, question.request);
+    EXPECT_EQ(text_of(verdict), row[2]) << row[0] << " " << row[1];
+    if (verdict.allow) {
+      EXPECT_EQ(policy.egress.at(verdict.rule_index).name, verdict.rule);
+      EXPECT_TRUE(verdict.fix.empty() && verdict.reason.empty());
+      if (!question.request.host.is_address)
+        EXPECT_TRUE(name_allowed(policy, question.request.host.name)) << row[1];
+    } else {
+      EXPECT_EQ(verdict.treatment, Treatment::refuse) << row[1];
+    }
+  }
+}
+
+// Positive control of every denial that has a fix: with the fix alone the question is allowed, and
+// the fix opens neither another port, nor a name below, nor another method.
+TEST(Deciding, TheFixAllowsWhatWasRefusedAndNoMore) {
+  const Policy policy = decide_policy();
+  int fixes = 0;
+  for (const auto& row : cases::rows("decide.txt")) {
+    const Question question = question_of(policy, row[1]);
+    const Verdict verdict = question.is_request ? decide_request(policy, question.request)
+                                                : decide_connection(policy, question.request);
+    if (verdict.fix.empty()) continue;
+    ++fixes;
+    const auto fixed = read(verdict.fix);
+    ASSERT_TRUE(fixed) << row[1] << "\n" << verdict.fix << line_of(fixed);
+    const Verdict after = question.is_request ? decide_request(fixed->policy, question.request)
+                                              : decide_connection(fixed->policy, question.request);
+    EXPECT_TRUE(after.allow) << row[1] << "\n" << verdict.fix << after.reason;
+    Request other = question.request;
+    other.port = static_cast<std::uint16_t>(other.port + 1);
+    EXPECT_FALSE(decide_connection(fixed->policy, other).allow) << row[1];
+    other = question.request;
+    if (!other.host.is_address) other.host.name = "x." + other.host.name;
+    if (!other.host.is_address)
+      EXPECT_FALSE(decide_connection(fixed->policy, other).allow) << row[1];
+    if (verdict.reason != "method" && verdict.reason != "path") continue;
+    other = question.request;
+    other.method = "OPTIONS";
+    EXPECT_FALSE(decide_request(fixed->policy, other).allow) << row[1];
+    other = question.request;
+    other.path += "/below";
+    EXPECT_FALSE(decide_request(fixed->policy, other).allow) << row[1];
+  }
+  EXPECT_GT(fixes, 15);
+}
+
+TEST(Deciding, RangesAndDenialsHaveNoFix) {
+  const Policy policy = decide_policy();
+  for (const auto& row : cases::rows("decide.txt")) {
+    const Question question = question_of(policy, row[1]);
+    const Verdict verdict = question.is_request ? decide_request(policy, question.request)
+                                                : decide_connection(policy, question.request);
+    if (verdict.reason == "range" || verdict.reason == "deny-rule" ||
+        verdict.reason == "blocked-name") {
+      EXPECT_EQ(verdict.fix, "") << row[1];
+    }
+  }
+}
+
+TEST(Deciding, OrderOfTheRulesNeverMatters) {
+  Policy policy = decide_policy();
+  Policy turned = policy;
+  std::ranges::reverse(turned.egress);
+  for (const auto& row : cases::rows("decide.txt")) {
+    const Question question = question_of(policy, row[1]);
+    const auto ask = [&](const Policy& one) {
+      return question.is_request ? decide_request(one, question.request)
+                                 : decide_connection(one, question.request);
+    };
+    EXPECT_EQ(ask(policy).allow, ask(turned).allow) << row[1];
+    EXPECT_EQ(ask(policy).treatment, ask(turned).treatment) << row[1];
+    EXPECT_EQ(ask(policy).reason, ask(turned).reason) << row[1];
+  }
+}
+
+TEST(Deciding, NamesForDns_F1_N45_N47) {
+  const Policy policy = decide_policy();
+  for (std::string_view name : {"api.example.com", "a.cdn.example.net", "ssh.example.com",
+                                "host.cerco.internal", "half.cdn.example.net"}) {
+    EXPECT_TRUE(name_allowed(policy, name)) << name;
+  }
+  for (std::string_view name :
+       {"example.com", "cdn.example.net", "evil.test", "metadata.google.internal",
+        "no.cdn.example.net", "x.host.cerco.internal", "*.cdn.example.net", ""}) {
+    EXPECT_FALSE(name_allowed(policy, name)) << name;
+  }
+}
+
+TEST(Deciding, WhatNeedsTermination) {
+  const Policy policy = decide_policy();
+  EXPECT_TRUE(needs_inspection(policy, "api.example.com", 443));
+  EXPECT_TRUE(needs_inspection(policy, "sso.example.com", 443));       // a credential
+  EXPECT_TRUE(needs_inspection(policy, "half.cdn.example.net", 443));  // a denial of methods
+  EXPECT_TRUE(needs_inspection(policy, "*.cdn.example.net", 443));     // some name under it
+  EXPECT_FALSE(needs_inspection(policy, "a.cdn.example.net", 443));
+  EXPECT_FALSE(needs_inspection(policy, "api.example.com", 8443));
+  EXPECT_FALSE(needs_inspection(policy, "files.example.org", 80));
+  EXPECT_FALSE(needs_inspection(policy, "host.cerco.internal", 8000));
+  EXPECT_FALSE(needs_inspection(policy, "ssh.example.com", 22));
+}
+
+TEST(Deciding, WhetherAnAuthorityIsNeeded) {
+  const auto needed = [](std::string_view text) {
+    const auto effective = read(text);
+    EXPECT_TRUE(effective) << line_of(effective);
+    return effective && terminates(effective->policy);
+  };
+  EXPECT_FALSE(needed(""));
+  EXPECT_FALSE(needed("[[egress]]\nhost = \"a.example.com\"\n"));
+  EXPECT_TRUE(needed("[[egress]]\nhost = \"a.example.com\"\nmethods = [\"GET\"]\n"));
+  EXPECT_FALSE(needed("[[egress]]\nhost = \"a.example.com\"\nports = [80]\nmethods = [\"GET\"]\n"));
+  EXPECT_FALSE(
+      needed("[[egress]]\nhost = \"host.cerco.internal\"\nports = [8000]\nmethods = [\"GET\"]\n"));
+  const std::string wide =
+      "[[egress]]\nhost = \"*.cdn.example.net\"\n[[deny]]\nhost = \"a.cdn.example.net\"\n";
+  EXPECT_FALSE(needed(wide));
+  EXPECT_TRUE(needed(wide + "paths = [\"/x\"]\n"));
+  EXPECT_FALSE(
+      needed("[[egress]]\nhost = \"a.example.com\"\n[[deny]]\nhost = \"b.example.com\"\npaths = "
+             "[\"/x\"]\n"));
+}
+
+TEST(Deciding, OpenedRanges_F27) {
+  const auto effective = read(
+      "[[egress]]\nhost = \"a.example.com\"\naddresses = [\"10.2.0.0/16\", \"fd00::/8\"]\n"
+      "[[egress]]\nhost = \"b.example.com\"\naddresses = [\"host\"]\n"
+      "[[egress]]\nhost = \"c.example.com\"\n"
+      "[[egress]]\nhost = \"host.cerco.internal\"\nports = [8000]\n"
+      "[[egress]]\ncidr = \"192.168.0.0/16\"\n"
+      "[[egress]]\ntcp = \"192.168.7.7:22\"\n"
+      "[[egress]]\nhost = \"a.example.com\"\nports = [8443]\n"
+      "[[egress]]\nhost = \"d.example.com\"\naddresses = [\"0.0.0.0/0\", \"::/0\"]\n");
+  ASSERT_TRUE(effective) << line_of(effective);
+  const Policy& policy = effective->policy;
+  const auto opened = [&](std::size_t rule, std::string_view address) {
+    return range_opened(policy, policy.egress[rule], *parse_address(address));
+  };
+  EXPECT_TRUE(opened(0, "10.2.3.4"));
+  EXPECT_FALSE(opened(0, "10.3.0.0"));
+  EXPECT_TRUE(opened(0, "fd12::1"));
+  EXPECT_FALSE(opened(0, "fd00:ec2::254"));  // metadata, never
+  EXPECT_FALSE(opened(0, "127.0.0.1"));
+  EXPECT_TRUE(opened(1, "127.0.0.1"));
+  EXPECT_TRUE(opened(1, "::1"));
+  EXPECT_FALSE(opened(1, "::ffff:127.0.0.1"));
+  EXPECT_FALSE(opened(1, "169.254.169.254"));
+  EXPECT_FALSE(opened(1, "10.2.3.4"));
+  EXPECT_FALSE(opened(2, "10.2.3.4"));
+  EXPECT_TRUE(opened(3, "127.0.0.1"));
+  EXPECT_FALSE(opened(3, "10.2.3.4"));
+  EXPECT_TRUE(opened(4, "192.168.1.1"));
+  EXPECT_FALSE(opened(4, "10.2.3.4"));
+  EXPECT_TRUE(opened(5, "192.168.7.7"));
+  EXPECT_FALSE(opened(5, "192.168.7.8"));
+  EXPECT_TRUE(opened(6, "10.2.3.4"));  // rules of one host add up
+  for (std::string_view never : {"127.0.0.1", "169.254.169.254", "0.0.0.0", "::1", "fe80::1",
+                                 "168.63.129.16", "224.0.0.1", "::ffff:10.0.0.1"}) {
+    EXPECT_FALSE(opened(7, never)) << never;
+  }
+}
+
+TEST(Deciding, DeniedAddresses) {
+  const auto effective =
+      read("[[deny]]\ncidr = \"93.184.0.0/16\"\n[[deny]]\ncidr = \"8.8.8.8\"\nports = [53]\n");
+  ASSERT_TRUE(effective);
+  const auto denied = [&](std::string_view address, std::uint16_t port) {
+    return address_denied(effective->policy, *parse_address(address), port);
+  };
+  EXPECT_TRUE(denied("93.184.216.34", 443));
+  EXPECT_FALSE(denied("93.185.0.0", 443));
+  EXPECT_TRUE(denied("8.8.8.8", 53));
+  EXPECT_FALSE(denied("8.8.8.8", 443));
+}
+
+// --- Credentials ----------------------------------------------------------------------------
+
+TEST(Bindings, CoverTheirPlaceAlone_N161_N182) {
+  Credential credential;
+  credential.hosts = {"api.example.com", "*.cdn.example.net", "host.cerco.internal"};
+  credential.ports = {443, 8000};
+  credential.methods = {"GET", "POST"};
+  credential.paths = {"/v1/**", "/one/*"};
+  struct Row {
+    std::string_view scheme, host;
+    std::uint16_t port;
+    std::string_view method, path;
+    bool covered;
+  };
+  const Row rows[] = {
+      {"tls", "api.example.com", 443, "GET", "/v1/me", true},
+      {"tls", "api.example.com", 443, "HEAD", "/v1/me", true},
+      {"tls", "api.example.com", 443, "POST", "/v1/", true},
+      {"tls", "api.example.com", 443, "PUT", "/v1/me", false},
+      {"tls", "api.example.com", 443, "TRACE", "/v1/me", false},
+      {"tls", "api.example.com", 443, "GET", "/v2/me", false},
+      {"tls", "api.example.com", 443, "GET", "/v1", false},
+      {"tls", "api.example.com", 8443, "GET", "/v1/me", false},
+      {"tls", "echo.example.com", 443, "GET", "/v1/me", false},
+      {"tls", "x.api.example.com", 443, "GET", "/v1/me", false},
+      {"tls", "a.cdn.example.net", 443, "GET", "/v1/me", true},
+      {"tls", "a.b.cdn.example.net", 443, "GET", "/v1/me", false},
+      {"tls", "1.2.3.4", 443, "GET", "/v1/me", false},
+      {"http", "api.example.com", 443, "GET", "/v1/me", false},  // never in the clear
+      {"http", "api.example.com", 8000, "GET", "/v1/me", false},
+      {"http", "host.cerco.internal", 8000, "GET", "/v1/me", true},  // but there
+      {"tcp", "host.cerco.internal", 8000, "GET", "/v1/me", false},
+      {"tls", "api.example.com", 443, "GET", "/one/x", true},
+      {"tls", "api.example.com", 443, "GET", "/one/x%2Fy", false},  // below it for a lax server
+      {"tls", "api.example.com", 443, "GET", "/one/x;y", true},
+  };
+  for (const Row& row : rows) {
+    Request request;
+    request.scheme = row.scheme == "tls"    ? Scheme::tls
+                     : row.scheme == "http" ? Scheme::http
+                                            : Scheme::tcp;
+    request.host = canonical_host(row.host).value();
+    request.port = row.port;
+    request.method = row.method;
+    request.path = row.path;
+    EXPECT_EQ(covers(credential, request), row.covered)
+        << row.scheme << " " << row.method << " " << row.host << row.path;
+  }
+  Request override_method{Scheme::tls, {"api.example.com", false},
+                          443,         "POST",
+                          "/v1/me",    {{"x-http-method-override", "DELETE"}}};
+  EXPECT_FALSE(covers(credential, override_method));
+}
+
+TEST(Bindings, NothingIsCoveredByAnEmptyBinding) {
+  const Request request{Scheme::tls, {"api.example.com", false}, 443, "GET", "/", {}};
+  EXPECT_FALSE(covers(Credential{}, request));
+}
+
+}  // namespace
+}  // namespace policy
