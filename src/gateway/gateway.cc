@@ -3,9 +3,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
@@ -68,6 +68,7 @@ class Process {
   [[nodiscard]] base::Status confine_and_serve();
 
  private:
+  [[nodiscard]] base::Status make_room();
   [[nodiscard]] base::Status open_services();
   [[nodiscard]] base::Result<http::TlsContext> upstream_context();
   void watch_control();
@@ -110,7 +111,22 @@ class Process {
   [[nodiscard]] int status() const { return status_; }
 };
 
+// A tunnel takes two sockets and two pipes; some descriptors stay free for everything else, so that
+// no number of connections keeps the gateway from hearing its supervisor.
+base::Status Process::make_room() {
+  constexpr std::uint64_t kMostFiles = 8192;
+  constexpr std::uint64_t kSpare = 64;
+  constexpr std::uint64_t kEach = 6;
+  const std::uint64_t files = std::min(os::hard_limit_of_files(), kMostFiles);
+  if (files < kSpare + kEach) {
+    return base::fail(base::Kind::missing, "gateway", "too few open files are allowed here", {});
+  }
+  limits_.connections = std::min<std::size_t>(limits_.connections, (files - kSpare) / kEach);
+  return confine::as_status(confine::rlimits(files), "gateway");
+}
+
 base::Status Process::make() {
+  TRY(make_room());
   plan_ = TRY(read_plan());
   control_ = ipc::Channel(base::Fd(plan::kFdControl));
   recorder_ = std::make_unique<Recorder>(io_, ipc::Channel(base::Fd(plan::kFdJournal)));

@@ -10,14 +10,6 @@ namespace gateway {
 namespace {
 
 constexpr std::size_t kRead = std::size_t{16} * 1024;
-// A refused body up to this size is read and forgotten, so that the connection can be kept.
-constexpr std::uint64_t kMostDrained = std::uint64_t{1} << 20;
-
-std::uint64_t left(std::uint64_t budget, std::uint64_t used) {
-  if (budget == policy::kUnlimited) return budget;
-  return budget > used ? budget - used : 0;
-}
-
 }  // namespace
 
 HttpSession::HttpSession(Connection& connection, const Target& target, http::Leg leg)
@@ -84,20 +76,6 @@ asio::awaitable<std::optional<http::Parsed<std::size_t>>> HttpSession::read_head
     if (!begun) connection_.allow(core_.limits.head);
     begun = true;
   }
-}
-
-asio::awaitable<HttpSession::Next> HttpSession::reject(http::Rejection rejection) {
-  Decision decision = this->decision({});
-  decision.verdict = "reject";
-  decision.kind = "protocol";
-  decision.reason = rejection.reason;
-  decided_ = true;
-  (void)core_.recorder.decision(decision);
-  if (!co_await core_.recorder.handed_over(connection_.wake)) co_return Next::end;
-  connection_.allow(core_.limits.linger);
-  const std::string answer = http::rejection_response(rejection);
-  if (co_await connection_.write(*connection_.client, answer) == 0) co_await linger();
-  co_return Next::end;
 }
 
 // Whether Host names what the connection was made to; anything else is another origin's business.
@@ -200,114 +178,6 @@ void HttpSession::count(Asked& asked) {
   }
 }
 
-Decision HttpSession::decision(const Asked& asked) const {
-  Decision decision;
-  decision.way = "http";
-  decision.conn = connection_.id;
-  decision.host = target_.host.name;
-  decision.port = target_.port;
-  decision.tls = leg_ == http::Leg::tls ? "terminated" : "";
-  decision.method = asked.head.method;
-  decision.path = asked.request.path;
-  if (!asked.head.method.empty()) {
-    decision.url = leg_ == http::Leg::tls ? "https://" : "http://";
-    decision.url += target_.host.name;
-    if (target_.port != usual_port()) decision.url += ":" + std::to_string(target_.port);
-    decision.url += http::path_of(asked.head);
-    if (asked.head.target.find('?') != std::string::npos) decision.url += "?[redacted]";
-  }
-  return decision;
-}
-
-asio::awaitable<bool> HttpSession::record(Asked& asked) {
-  Decision decision = this->decision(asked);
-  const policy::Verdict& verdict = asked.verdict;
-  decision.rule = verdict.rule;
-  decision.reason = verdict.reason;
-  decision.credential = asked.handling.credential;
-  decision.address = address_;
-  decision.mixed = mixed_ && verdict.allow;
-  if (verdict.allow) {
-    decision.verdict = "allow";
-  } else {
-    const bool range = !asked.vetted.reason.empty() && asked.vetted.passed.empty();
-    decision.kind = range                                     ? "range"
-                    : verdict.reason == asked.handling.reason ? "credential"
-                                                              : kind_of(verdict.reason);
-    decision.fix = verdict.fix;
-  }
-  decided_ = true;
-  asked.ref = core_.recorder.decision(decision);
-  if (asked.handling.misuse && !record_misuse(asked)) co_return false;
-  co_return co_await core_.recorder.handed_over(connection_.wake);
-}
-
-bool HttpSession::record_misuse(const Asked& asked) {
-  base::JsonObject object;
-  object.add("credential", asked.handling.credential).add("reason", asked.verdict.reason);
-  object.add("where", asked.handling.where).add("host", target_.host.name);
-  object.add("port", target_.port).add("method", asked.head.method);
-  object.add("path", asked.request.path);
-  return core_.recorder.event("credential.refused", object.members()).has_value();
-}
-
-// --- Refusing ----------------------------------------------------------------------------------
-
-asio::awaitable<HttpSession::Next> HttpSession::refuse(Asked& asked, unsigned status,
-                                                       std::string reason) {
-  // A sender that waits for 100 (Continue) may send its body or not: nobody can tell where the next
-  // request starts.
-  const bool keep =
-      asked.head.keep_alive && asked.head.minor == 1 && !asked.head.expect_continue &&
-      (asked.head.body.framing != http::Framing::length || asked.head.body.length <= kMostDrained);
-  const http::Refusal refusal{.reason = std::move(reason),
-                              .rule = asked.verdict.rule,
-                              .host = target_.host.name,
-                              .port = target_.port,
-                              .method = asked.head.method,
-                              .path = asked.request.path,
-                              .fix = asked.verdict.fix};
-  connection_.allow(core_.limits.head);
-  const std::string answer =
-      http::refusal_response(status, refusal, keep ? http::After::keep : http::After::close);
-  if (co_await connection_.write(*connection_.client, answer) != 0) co_return Next::end;
-  if (keep && co_await drain_body(asked)) co_return Next::again;
-  co_await linger();
-  co_return Next::end;
-}
-
-asio::awaitable<bool> HttpSession::drain_body(const Asked& asked) {
-  http::BodyReader body(asked.head.body, 400);
-  std::uint64_t drained = 0;
-  while (!body.done()) {
-    if (from_client_.empty()) {
-      const os::Moved got =
-          co_await connection_.read(*connection_.client, from_client_.make_room(kRead));
-      if (got.failed() || got.end()) co_return false;
-      from_client_.added(got.bytes);
-      drained += got.bytes;
-      if (drained > kMostDrained + kRead) co_return false;
-    }
-    const auto part = body.read(from_client_.view());
-    if (!part) co_return false;
-    from_client_.consume(part->used);
-  }
-  co_return true;
-}
-
-// Lets the peer read our last words before the socket goes: bytes that nobody reads would make the
-// kernel send a reset, which overtakes them.
-asio::awaitable<void> HttpSession::linger() {
-  connection_.client->shut_down_write();
-  connection_.allow(core_.limits.linger);
-  std::uint64_t drained = 0;
-  while (drained < kMostDrained * 4) {
-    const os::Moved got = co_await connection_.read(*connection_.client, core_.scratch);
-    if (got.failed() || got.end()) co_return;
-    drained += got.bytes;
-  }
-}
-
 // --- Carrying out ------------------------------------------------------------------------------
 
 asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
@@ -347,18 +217,18 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
     }
   }
   const policy::Egress* rule = rule_of(core_, asked.verdict);
-  const Used used = rule != nullptr ? core_.used[asked.verdict.rule_index] : Used{};
-  ExchangeEnd end = co_await exchange(
-      {.connection = connection_,
-       .request = asked.head,
-       .from_client = from_client_,
-       .from_upstream = from_upstream_,
-       .marked = core_.credentials.marked(),
-       .redactions = core_.credentials.redactions(asked.request),
-       .most_body = rule != nullptr ? rule->max_body : policy::kUnlimited,
-       .most_up = rule != nullptr ? left(rule->max_up, used.up) : policy::kUnlimited,
-       .most_down = rule != nullptr ? left(rule->max_down, used.down) : policy::kUnlimited,
-       .secret_fields = std::move(secret_fields)});
+  const Budget budget = budget_of(core_, asked.verdict);
+  ExchangeEnd end =
+      co_await exchange({.connection = connection_,
+                         .request = asked.head,
+                         .from_client = from_client_,
+                         .from_upstream = from_upstream_,
+                         .marked = core_.credentials.marked(),
+                         .redactions = core_.credentials.redactions(asked.request),
+                         .most_body = rule != nullptr ? rule->max_body : policy::kUnlimited,
+                         .most_up = budget.up,
+                         .most_down = budget.down,
+                         .secret_fields = std::move(secret_fields)});
   co_return co_await after(asked, std::move(end));
 }
 
@@ -404,10 +274,7 @@ void HttpSession::ended(const Asked& asked, unsigned status, const ExchangeEnd& 
                                    .bytes_down = end.down,
                                    .ms = static_cast<std::uint64_t>(ms),
                                    .problem = end.problem});
-  if (rule_of(core_, asked.verdict) != nullptr) {
-    core_.used[asked.verdict.rule_index].up += end.up;
-    core_.used[asked.verdict.rule_index].down += end.down;
-  }
+  spend(core_, asked.verdict, end.up, end.down);
 }
 
 asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd end) {
@@ -440,14 +307,11 @@ asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd 
 }
 
 asio::awaitable<HttpSession::Next> HttpSession::upgrade(Asked& asked) {
-  const policy::Egress* rule = rule_of(core_, asked.verdict);
-  const Used used = rule != nullptr ? core_.used[asked.verdict.rule_index] : Used{};
-  const Relayed relayed = co_await relay(
-      connection_,
-      {.up = from_client_.take(),
-       .down = from_upstream_.take(),
-       .most_up = rule != nullptr ? left(rule->max_up, used.up) : policy::kUnlimited,
-       .most_down = rule != nullptr ? left(rule->max_down, used.down) : policy::kUnlimited});
+  const Budget budget = budget_of(core_, asked.verdict);
+  const Relayed relayed = co_await relay(connection_, {.up = from_client_.take(),
+                                                       .down = from_upstream_.take(),
+                                                       .most_up = budget.up,
+                                                       .most_down = budget.down});
   ended(asked, 101, {.up = relayed.up, .down = relayed.down, .problem = relayed.problem});
   co_return Next::end;
 }

@@ -73,7 +73,7 @@ class Recorder {
     Wake* wake = nullptr;
     bool over = false;
   };
-  void keep(journal::Draft draft) { kept_.push_back(base::encode(draft)); }
+  void keep(const journal::Draft& draft) { kept_.push_back(base::encode(draft)); }
   void flush_for_all();
 
   asio::io_context& io_;

@@ -101,11 +101,6 @@ asio::awaitable<void> turn_away(Connection& connection, const Target& target,
                      http::refusal_response(403, refusal, http::After::close));
 }
 
-std::uint64_t left(std::uint64_t budget, std::uint64_t used) {
-  if (budget == policy::kUnlimited) return budget;
-  return budget > used ? budget - used : 0;
-}
-
 // Bytes both ways; of TLS, the client's hello goes out as it came.
 asio::awaitable<void> tunnel(Connection& connection, const Target& target, Judged judged) {
   Core& core = connection.core;
@@ -136,17 +131,10 @@ asio::awaitable<void> tunnel(Connection& connection, const Target& target, Judge
   }
   Relayed relayed{.problem = problem};
   if (problem.empty()) {
-    const Used used = rule != nullptr ? core.used[judged.verdict.rule_index] : Used{};
+    const Budget budget = budget_of(core, judged.verdict);
     relayed = co_await relay(
-        connection,
-        {.up = {},
-         .down = {},
-         .most_up = rule != nullptr ? left(rule->max_up, used.up) : policy::kUnlimited,
-         .most_down = rule != nullptr ? left(rule->max_down, used.down) : policy::kUnlimited});
-    if (rule != nullptr) {
-      core.used[judged.verdict.rule_index].up += relayed.up;
-      core.used[judged.verdict.rule_index].down += relayed.down;
-    }
+        connection, {.up = {}, .down = {}, .most_up = budget.up, .most_down = budget.down});
+    spend(core, judged.verdict, relayed.up, relayed.down);
   } else {
     connection.client->reset();
   }

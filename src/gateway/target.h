@@ -30,6 +30,14 @@ asio::awaitable<base::Result<policy::Address>> dial(Connection& connection, Vett
 
 // The rule that a verdict names, or nullptr.
 [[nodiscard]] const policy::Egress* rule_of(const Core& core, const policy::Verdict& verdict);
+// How many bytes its budgets still let through; unlimited where there is no rule.
+struct Budget {
+  std::uint64_t up = policy::kUnlimited;
+  std::uint64_t down = policy::kUnlimited;
+};
+[[nodiscard]] Budget budget_of(const Core& core, const policy::Verdict& verdict);
+// Counts what went through under the verdict's rule.
+void spend(Core& core, const policy::Verdict& verdict, std::uint64_t up, std::uint64_t down);
 // The report's kind for a reason of the matcher.
 [[nodiscard]] std::string kind_of(const std::string& reason);
 

@@ -143,7 +143,8 @@ class TerminateTest : public ::testing::Test {
         while (true) {
           const std::string some = tls.read_some();
           answer += some;
-          if (some.empty() || (until.empty() ? answer.ends_with("ok") || answer.ends_with("}\n")
+          if (some.empty() || (until.empty() ? answer.ends_with("ok") || answer.ends_with("}\n") ||
+                                                   answer.ends_with("\r\n0\r\n\r\n")
                                              : answer.ends_with(until))) {
             break;
           }

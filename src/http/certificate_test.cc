@@ -13,6 +13,8 @@
 
 namespace {
 
+constexpr std::int64_t kDay = 86400;
+
 std::int64_t now() {
   return std::time(nullptr);
 }
@@ -109,7 +111,7 @@ TEST(Certificate, N181UpstreamIsVerified) {
   auto context = ca.server_context("10.1.2.3");
   ASSERT_TRUE(context);
   EXPECT_FALSE(shake(context->get(), client(ca.pem(), "10.9.9.9")).done);
-  auto old = http::Authority::make("cccccccccccc", 3600, [] { return now() - 90 * 86400; });
+  auto old = http::Authority::make("cccccccccccc", 3600, [] { return now() - 90 * kDay; });
   ASSERT_TRUE(old);
   const auto expired = visit(*old, "api.test", old->pem(), "api.test");
   EXPECT_FALSE(expired.done);
@@ -227,7 +229,7 @@ TEST(Certificate, LeavesAreWhatStrictClientsWant) {
 
 TEST(Certificate, CacheKeepsTheLatestAndRenews) {
   std::int64_t time = now();
-  auto ca = http::Authority::make("aaaaaaaaaaaa", 30 * 86400, [&time] { return time; });
+  auto ca = http::Authority::make("aaaaaaaaaaaa", 30 * kDay, [&time] { return time; });
   ASSERT_TRUE(ca);
   const auto first = ca->server_context("host0.test");
   ASSERT_TRUE(first);
@@ -240,7 +242,7 @@ TEST(Certificate, CacheKeepsTheLatestAndRenews) {
     ASSERT_TRUE(ca->server_context("other" + std::to_string(i) + ".test"));
   EXPECT_NE(*ca->server_context("host0.test"), *first);
   const auto second = ca->server_context("host0.test");
-  time += 7 * 86400;
+  time += 7 * kDay;
   EXPECT_NE(*ca->server_context("host0.test"), *second);
 }
 

@@ -161,8 +161,7 @@ HelloResult parse_hello(std::string_view body) {
 HelloResult read_hello(std::string_view bytes) {
   constexpr unsigned char kHandshake = 22;
   constexpr std::size_t kClientHello = 1;
-  const HelloResult more{};
-  if (bytes.empty()) return more;
+  if (bytes.empty()) return {};
   if (static_cast<unsigned char>(bytes[0]) != kHandshake) return {HelloKind::not_tls, {}, {}};
   std::string message;
   for (std::string_view rest = bytes.substr(0, kMaxHello); !rest.empty();) {
@@ -186,7 +185,7 @@ HelloResult read_hello(std::string_view bytes) {
     if (fragment.size() < size) break;
     rest.remove_prefix(5 + size);
   }
-  return bytes.size() >= kMaxHello ? malformed("length") : more;
+  return bytes.size() >= kMaxHello ? malformed("length") : HelloResult{};
 }
 
 std::string access_denied_alert() {

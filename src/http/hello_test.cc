@@ -149,7 +149,6 @@ TEST(Hello, N136NotTls) {
 }
 
 TEST(Hello, MalformedRecordsAndMessages) {
-  const std::string good = hello(sni("a.test"));
   EXPECT_EQ(name_of("\x16\x02"), "malformed: version");
   EXPECT_EQ(name_of(std::string("\x16\x03\x01\x00\x00", 5)), "malformed: record");
   EXPECT_EQ(name_of(std::string("\x16\x03\x01\x00\x01\x02", 6)), "malformed: record");

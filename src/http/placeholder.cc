@@ -90,11 +90,12 @@ std::vector<Finding> find_placeholders(const RequestHead& head, const std::vecto
   };
   for (std::size_t i = 0; i < marked.size(); ++i) {
     const std::string& placeholder = marked[i].placeholder;
+    const std::string lower = base::to_lower(placeholder);
     if (has(head.target, placeholder) || has(head.host, placeholder)) add(i, Where::url, {});
     for (const Field& field : head.fields) {
       if (fills_slot(field, marked[i])) {
         add(i, Where::bound, field.name);
-      } else if (has(field.value, placeholder) || has(field.name, base::to_lower(placeholder))) {
+      } else if (has(field.value, placeholder) || has(field.name, lower)) {
         add(i, Where::header, field.name);
       } else if (const auto pair = basic_pair(field.value); pair && has(*pair, placeholder)) {
         add(i, Where::basic, field.name);
