@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
+#include <utility>
 
 #include "confine/confine.h"
 #include "gateway/core.h"
@@ -210,7 +211,7 @@ void Process::take_control() {
     if (*got == os::Got::nothing) break;
     auto message = base::decode<plan::ToGateway>(control_reader_->bytes(), "gateway control");
     if (!message) return stop(1);
-    take(std::move(*message), std::move(control_reader_->fds()));
+    take(std::move(*message), std::exchange(control_reader_->fds(), {}));
   }
   control_watch_->async_wait(asio::posix::stream_descriptor::wait_read,
                              [this](const boost::system::error_code& error) {
