@@ -1,0 +1,110 @@
+"""Weakens one line of the source at a time; the unit tests of its module must notice each."""
+# lane: long
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# module, file, the line as it is, the line made weaker
+WEAKENINGS = [
+    # policy: which requests a rule allows
+    ("policy", "match.cc", 'return method == "TRACE" ||', 'return method == "TRACES" ||'),
+    ("policy", "match.cc", 'if (!rule.encoded_slash && path.contains("%2F")) return false;', ""),
+    ("policy", "match.cc", "if (value != wanted.second) return false;", ""),
+    ("policy", "match.cc", "if (narrow > best) out.clear();", ""),
+    ("policy", "match.cc", "return path_matches(one, request.path) || path_matches(one, loosest);", "return path_matches(one, request.path);"),
+    ("policy", "match.cc", "return path_matches(pattern, request.path) && path_matches(pattern, loosest);",
+     "return path_matches(pattern, request.path);"),
+    ("policy", "match.cc", 'if (judgement.guard == Guard::never) return refuse("range", "");', ""),
+    ("policy", "match.cc", 'if (!blocked_name(host).empty()) return refuse("blocked-name", "");', ""),
+    ("policy", "match.cc", 'if (connection_denied(policy, host, request.port)) return refuse("deny-rule", "");', ""),
+    ("policy", "match.cc", 'if (request_denied(policy, request, methods)) return refuse("deny-rule", "");', ""),
+    ("policy", "match.cc", "!credential.methods.empty() && methods_pass", "methods_pass"),
+    ("policy", "match.cc", "if (request.scheme != Scheme::tls && !(request.scheme == Scheme::http && host == kHostName))\n    return false;", ""),
+    ("policy", "path.cc", 'if (name == "." || name == "..") return bad_path("a dot segment");', ""),
+    ("policy", "path.cc", "segment.substr(0, segment.find(';'))", "segment"),
+    ("policy", "path.cc", "TRY(check_utf8(decoded));", ""),
+    ("policy", "path.cc", "return wanted.size() == given.size();", "return wanted.size() <= given.size();"),
+    ("policy", "address.cc", 'if (is_isatap(address)) return embedded(address, "isatap", 12, 0);', ""),
+    ("policy", "address.cc", 'if (!is_global_unicast(address)) return {Guard::never, "not-global"};', ""),
+    ("policy", "address.cc", '{"2002::", 16, "6to4", 2, 0},', '{"2002::", 16, "6to4", 4, 0},'),
+    ("policy", "address.cc", "static_cast<std::uint8_t>(0xff00U >> rest)", "static_cast<std::uint8_t>(0xfe00U >> rest)"),
+    # gateway: the address that is dialled
+    ("gateway", "guard.cc", 'if (within(local.own, plain)) return "own-address";', ""),
+    ("gateway", "guard.cc", "const policy::Address plain = unmapped(address);", "const policy::Address plain = address;"),
+    ("gateway", "guard.cc", "if (judgement.guard == policy::Guard::never) return judgement.reason;", ""),
+    # http: what two parsers could read differently, and where a secret shows
+    ("http", "request.cc", 'if (lengths > 0) return reject(400, "framing", "Content-Length and Transfer-Encoding together");', ""),
+    ("http", "request.cc", 'if (head.minor == 0) return reject(400, "framing", "Transfer-Encoding in HTTP/1.0");', ""),
+    ("http", "request.cc", "if (lengths > 1 || !length)", "if (!length)"),
+    ("http", "request.cc", 'if (std::ranges::count(fields, "host", &Field::name) > 1)', "if (false)"),
+    ("http", "request.cc", 'if (overrides_method(query)) return reject(400, "method-override", "_method in the query");', ""),
+    ("http", "request.cc", "if (path[at + 1] == '0' || path[at + 1] == '1') return false;", ""),
+    ("http", "redact.cc", "{base::base64(secret), base::base64(placeholder)},", ""),
+    ("http", "redact.cc", 'percent_encoded(secret, "0123456789abcdef")', 'percent_encoded(secret, "0123456789ABCDEF")'),
+    ("http", "redact.cc", "const std::size_t open = text.size() - redaction_->pending(text);", "const std::size_t open = text.size();"),
+    ("http", "placeholder.cc", "round < 3", "round < 1"),
+    # broker: who gets the secret
+    ("broker", "vault.cc", 'if (held.revoked) return "revoked";', ""),
+    ("broker", "vault.cc", "clock_() - started_ >= *credential.lifetime_ms", "clock_() - started_ > *credential.lifetime_ms"),
+    ("broker", "vault.cc", "if (held.uses >= credential.uses)", "if (held.uses > credential.uses)"),
+    ("broker", "vault.cc", "request.placeholder.empty() ? credential.require : !known", "request.placeholder.empty() && credential.require"),
+    ("broker", "vault.cc", "held_[i].secret = base::Secret();", ""),
+    # journal: what is noticed of a changed record
+    ("journal", "verify.cc", 'if (members.text("prev") != head_) return "it does not follow the line before";', ""),
+    ("journal", "verify.cc", 'if (members.text("run") != run_) return "it belongs to another run";\n    if (!line.starts_with(start))',
+     "if (!line.starts_with(start))"),
+    ("journal", "verify.cc", "if (!key_.signed_by(checkpoint_text(run_, seq_, head_), members.text(\"sig\"))) {", "if (false) {"),
+    ("journal", "verify.cc", "if (recorded.events > seq_) {", "if (false) {"),
+    ("journal", "verify.cc", "if (final(recorded) && recorded.events != seq_) {", "if (false) {"),
+    # confine: the calls that a workload may make
+    ("confine", "profile.cc", "low(1, {TIOCSTI, TIOCLINUX,", "low(1, {TIOCLINUX,"),
+    ("confine", "profile.cc", 'if (name == "unshare") return namespaces(kNamespacesOfUnshare);', 'if (name == "unshare") return {{}, kAllow};'),
+    ("confine", "profile.cc", "masked(1, SECCOMP_FILTER_FLAG_NEW_LISTENER, {0})", "masked(1, 0, {0})"),
+    ("confine", "profile.cc", "masked(mode, S_IFMT, {0, S_IFREG, S_IFIFO, S_IFSOCK})", "masked(mode, S_IFMT, {0, S_IFREG, S_IFIFO, S_IFSOCK, S_IFCHR})"),
+    # workspace: what comes out of a sandbox
+    ("workspace", "path.cc", "if (ups > depth) return false;", ""),
+    ("workspace", "path.cc", 'return part.empty() || part == "." || part == "..";', 'return part.empty() || part == ".";'),
+    ("workspace", "take.cc", "constexpr unsigned kModes = 0777;", "constexpr unsigned kModes = 07777;"),
+    ("workspace", "take.cc", "data->bytes.size() > size", "false"),
+    ("workspace", "take.cc", "if (size > caps_.bytes - bytes_) {", "if (size > caps_.bytes) {"),
+    # plan: what the supervisor carries out for a caller
+    ("plan", "verify_steps.cc", "if (now < last || (now == last && now != kTreeRank)) {", "if (now < last) {"),
+    ("plan", "verify_steps.cc", 'if (parent != "/" && !folders_.contains(parent)) {', "if (false) {"),
+    ("plan", "verify_steps.cc", "if (!refused.empty())", "if (false)"),
+]
+
+
+def run(tree, *argv, guard=1800):
+    return subprocess.run(argv, cwd=tree, capture_output=True, text=True, timeout=guard)
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the source that may be changed, with its unit tests built."""
+    folder = tmp_path_factory.mktemp("weakened") / "cerco"
+    subprocess.run(["git", "checkout-index", "--all", f"--prefix={folder}/"], cwd=ROOT, check=True)
+    assert run(folder, "cmake", "--preset", "sanitize").returncode == 0
+    modules = sorted({row[0] for row in WEAKENINGS})
+    built = run(folder, "cmake", "--build", "--preset", "sanitize", "--target", *[f"{module}_tests" for module in modules])
+    assert built.returncode == 0, built.stdout[-3000:]
+    for module in modules:
+        assert run(folder, f"build-sanitize/{module}_tests").returncode == 0, f"{module}_tests pass before anything is weakened"
+    return folder
+
+
+@pytest.mark.parametrize("module, file, line, weaker", WEAKENINGS, ids=[f"{row[0]}-{i}" for i, row in enumerate(WEAKENINGS)])
+def test_a_weakened_line_is_noticed(tree, module, file, line, weaker):
+    path = tree / "src" / module / file
+    text = path.read_text()
+    assert text.count(line) >= 1, f"{path.name} has no such line any more: mend this table"
+    path.write_text(text.replace(line, weaker, 1))
+    try:
+        built = run(tree, "cmake", "--build", "--preset", "sanitize", "--target", f"{module}_tests")
+        assert built.returncode == 0, "a weakened line must compile: " + built.stdout[-2000:]
+        tested = run(tree, f"build-sanitize/{module}_tests", "--gtest_fail_fast", "--gtest_brief=1")
+        assert tested.returncode != 0, f"nobody noticed: {line}  became  {weaker or 'nothing'}"
+    finally:
+        path.write_text(text)
