@@ -2,8 +2,13 @@
 #include "base/base.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstdio>
+#include <fstream>
 
 namespace {
 
@@ -107,10 +112,48 @@ TEST(Json, JsonStringEscapesWhatCouldBreakALine) {
 }
 
 TEST(Secret, MovesAndReveals) {
-  base::Secret first("token");
+  base::Secret first = *base::Secret::hold("token");
   base::Secret second = std::move(first);
   EXPECT_EQ(second.reveal(), "token");
   EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move): the moved-from state is the test
+}
+
+// What the kernel says of the page: VmFlags "lo" is locked, "dd" is left out of core dumps.
+TEST(Secret, IsLockedAndNotDumped) {
+  const base::Secret secret = *base::Secret::hold("token");
+  std::ifstream maps("/proc/self/smaps");
+  const auto at = reinterpret_cast<std::uintptr_t>(secret.reveal().data());
+  bool here = false;
+  std::string flags;
+  for (std::string line; flags.empty() && std::getline(maps, line);) {
+    std::uintptr_t from = 0;
+    std::uintptr_t to = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2) here = from <= at && at < to;
+    if (here && line.starts_with("VmFlags:")) flags = line + " ";
+  }
+  EXPECT_TRUE(flags.contains(" lo ")) << flags;
+  EXPECT_TRUE(flags.contains(" dd ")) << flags;
+}
+
+// Where no more memory may be locked there is an error that says what to raise, and no secret.
+TEST(Secret, IsNotHeldInMemoryThatCannotBeLocked) {
+  const auto child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const rlimit none = {0, 0};
+    // The limit does not hold for CAP_IPC_LOCK, which goes with the user id of root.
+    if (::setrlimit(RLIMIT_MEMLOCK, &none) != 0) ::_exit(1);
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(2);
+    const auto secret = base::Secret::hold("token");
+    if (secret) ::_exit(3);
+    ::_exit(secret.error().kind == base::Kind::missing &&
+                    secret.error().line().contains("RLIMIT_MEMLOCK")
+                ? 0
+                : 4);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 #include "base/secret.h"
 
 #include <sodium.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -10,13 +13,26 @@
 
 namespace base {
 
-Secret::Secret(std::string_view bytes) : size_(bytes.size()) {
-  if (size_ == 0) return;
+Result<Secret> Secret::hold(std::string_view bytes) {
+  Secret secret;
+  if (bytes.empty()) return secret;
   if (sodium_init() < 0) std::abort();
-  bytes_ = static_cast<char*>(sodium_malloc(size_));
-  // No locked memory means no place for a secret: end here rather than hold it in the open.
-  if (bytes_ == nullptr) std::abort();
-  std::memcpy(bytes_, bytes.data(), size_);
+  secret.bytes_ = static_cast<char*>(sodium_malloc(bytes.size()));
+  if (secret.bytes_ == nullptr) return system_error("room for a secret");
+  secret.size_ = bytes.size();
+  // sodium_malloc locks its pages too, but keeps it to itself when the kernel refuses; to lock them
+  // again costs nothing of the limit. The call itself, since sanitizers make mlock(3) do nothing.
+  if (::syscall(SYS_mlock, secret.bytes_, secret.size_) != 0) {
+    const int number = errno;
+    Error error = {.kind = Kind::missing,
+                   .number = number,
+                   .where = "secret",
+                   .what = "its memory cannot be locked against swapping",
+                   .expected = "expected a larger RLIMIT_MEMLOCK (ulimit -l)"};
+    return std::unexpected(std::move(error));
+  }
+  std::memcpy(secret.bytes_, bytes.data(), secret.size_);
+  return secret;
 }
 
 Secret::Secret(Secret&& other) noexcept

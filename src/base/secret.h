@@ -4,15 +4,19 @@
 #include <cstddef>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace base {
 
-// Held in memory that is locked, guarded and left out of core dumps (libsodium, sodium_malloc).
+// Held in memory that is locked (never swapped out), guarded and left out of core dumps.
 // Move-only. There is no stream operator and no formatter on purpose: `reveal()` is the one way
 // to the bytes and is easy to find by search.
 class Secret {
  public:
   Secret() = default;
-  explicit Secret(std::string_view bytes);
+  // A copy of `bytes`. `missing` where the kernel locks no more memory (RLIMIT_MEMLOCK): a secret
+  // that could reach a swap device is not held at all.
+  [[nodiscard]] static base::Result<Secret> hold(std::string_view bytes);
   Secret(Secret&& other) noexcept;
   Secret& operator=(Secret&& other) noexcept;
   Secret(const Secret&) = delete;

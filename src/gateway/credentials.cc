@@ -194,25 +194,27 @@ asio::awaitable<base::Result<std::string>> Credentials::inject(Connection& conne
     if (refusal.empty() && (has_control(answer.value) || answer.header.empty())) {
       refusal = "credential-value";
     }
+    base::Status remembered;
     if (refusal.empty()) {
       http::set_field(head.fields, answer.header, answer.value);
-      remember(injection.credential, injection.placeholder, answer);
+      remembered = remember(injection.credential, injection.placeholder, answer);
       connection.credentials.push_back(name);
     }
     base::wipe(answer.value);
     base::wipe(answer.secret);
+    CO_TRY(remembered);  // what cannot be taken out of the answer is not sent
     if (!refusal.empty()) co_return refusal;
   }
   co_return std::string();
 }
 
-void Credentials::remember(std::size_t credential, const std::string& placeholder,
-                           const plan::LeaseAnswer& answer) {
-  if (!plan_.protections.contains(plan::Protection::redaction)) return;
-  if (answer.secret.size() < http::kLeastRedacted) return;
+base::Status Credentials::remember(std::size_t credential, const std::string& placeholder,
+                                   const plan::LeaseAnswer& answer) {
+  if (!plan_.protections.contains(plan::Protection::redaction)) return {};
+  if (answer.secret.size() < http::kLeastRedacted) return {};
   std::string digest = base::sha256(answer.secret);
   Remembered& remembered = remembered_[credential];
-  if (remembered.redaction && remembered.digest == digest) return;
+  if (remembered.redaction && remembered.digest == digest) return {};
   std::string shown = placeholder;
   if (shown.empty()) {
     const auto mark = std::ranges::find(credential_of_, credential);
@@ -220,9 +222,10 @@ void Credentials::remember(std::size_t credential, const std::string& placeholde
                 ? "[credential]"
                 : marked_[static_cast<std::size_t>(mark - credential_of_.begin())].placeholder;
   }
-  remembered.redaction =
-      std::make_unique<http::Redaction>(answer.secret, shown, slots_[credential]);
+  remembered.redaction = std::make_unique<http::Redaction>(
+      TRY(http::Redaction::of(answer.secret, shown, slots_[credential])));
   remembered.digest = std::move(digest);
+  return {};
 }
 
 std::vector<const http::Redaction*> Credentials::redactions(const policy::Request& request) const {

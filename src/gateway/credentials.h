@@ -70,8 +70,8 @@ class Credentials {
   [[nodiscard]] bool judge_own(const http::RequestHead& head, const policy::Request& request,
                                const policy::Egress* rule, Handling& handling) const;
   [[nodiscard]] bool binds() const;
-  void remember(std::size_t credential, const std::string& placeholder,
-                const plan::LeaseAnswer& answer);
+  [[nodiscard]] base::Status remember(std::size_t credential, const std::string& placeholder,
+                                      const plan::LeaseAnswer& answer);
 
   const plan::Plan& plan_;
   std::unique_ptr<LeaseDesk> desk_;

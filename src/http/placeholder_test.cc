@@ -131,7 +131,7 @@ http::Redaction redaction() {
   http::Slot basic;
   basic.basic = true;
   basic.user = "git";
-  return {kSecret, kS, basic};
+  return *http::Redaction::of(kSecret, kS, basic);
 }
 
 std::string streamed(const http::Redaction& redact, std::string_view text, std::size_t step) {
@@ -179,13 +179,13 @@ TEST(Redaction, HoldsBackOnlyWhatMayBeTheSecret) {
 }
 
 TEST(Redaction, LengthIsKeptByAPlaceholderOfTheSameLength) {
-  EXPECT_TRUE(http::Redaction("abcdefgh", "ijklmnop", {}).keeps_length());
-  EXPECT_FALSE(http::Redaction("abcdefgh", "ijklmnopq", {}).keeps_length());
+  EXPECT_TRUE(http::Redaction::of("abcdefgh", "ijklmnop", {})->keeps_length());
+  EXPECT_FALSE(http::Redaction::of("abcdefgh", "ijklmnopq", {})->keeps_length());
 }
 
 TEST(Redaction, SecretsThatAreCommonTextAreLeft) {
-  EXPECT_EQ(http::Redaction("abc", kS, {}).clean("abcabc"), "abcabc");
-  EXPECT_EQ(http::Redaction("abcd", "wxyz", {}).clean("abcdabc"), "wxyzabc");
+  EXPECT_EQ(http::Redaction::of("abc", kS, {})->clean("abcabc"), "abcabc");
+  EXPECT_EQ(http::Redaction::of("abcd", "wxyz", {})->clean("abcdabc"), "wxyzabc");
 }
 
 }  // namespace

@@ -51,8 +51,10 @@ std::string slashes_escaped(std::string_view text) {
 
 }  // namespace
 
-Redaction::Redaction(std::string_view secret, std::string_view placeholder, const Slot& slot) {
-  if (secret.size() < kLeastRedacted) return;
+base::Result<Redaction> Redaction::of(std::string_view secret, std::string_view placeholder,
+                                      const Slot& slot) {
+  Redaction made;
+  if (secret.size() < kLeastRedacted) return made;
   struct Draft {
     std::string text;
     std::string replacement;
@@ -69,25 +71,28 @@ Redaction::Redaction(std::string_view secret, std::string_view placeholder, cons
   };
   if (secret.size() >= 9) drafts.push_back({base64_stem(secret), base64_stem(placeholder)});
   if (slot.basic) drafts.push_back({base::base64(pair_secret), base::base64(pair_placeholder)});
+  base::wipe(pair_secret);
   std::ranges::sort(drafts, [](const Draft& a, const Draft& b) {
     return a.text.size() != b.text.size() ? a.text.size() > b.text.size() : a.text < b.text;
   });
   std::string all;
   for (Draft& draft : drafts) {
-    const bool known = std::ranges::any_of(forms_, [&](const Form& form) {
+    const bool known = std::ranges::any_of(made.forms_, [&](const Form& form) {
       return std::string_view(all).substr(form.at, form.size) == draft.text;
     });
     if (!known) {
-      keeps_length_ = keeps_length_ && draft.text.size() == draft.replacement.size();
-      forms_.push_back({all.size(), draft.text.size(), std::move(draft.replacement)});
+      made.keeps_length_ = made.keeps_length_ && draft.text.size() == draft.replacement.size();
+      made.forms_.push_back({all.size(), draft.text.size(), std::move(draft.replacement)});
       std::string grown = all + draft.text;
       base::wipe(all);
       all = std::move(grown);
     }
     base::wipe(draft.text);
   }
-  store_ = base::Secret(all);
+  auto held = base::Secret::hold(all);
   base::wipe(all);
+  made.store_ = TRY(std::move(held));
+  return made;
 }
 
 std::string_view Redaction::bytes(const Form& form) const {

@@ -16,10 +16,12 @@ inline constexpr std::size_t kLeastRedacted =
     4;  // shorter secrets would take common text with them
 
 // The forms of one secret: as it is, in Base64, as the Basic value, percent-encoded, escaped in
-// JSON. Held in guarded memory. Made once a lease and used for any number of responses.
+// JSON. Held in locked memory. Made once a lease and used for any number of responses.
 class Redaction {
  public:
-  Redaction(std::string_view secret, std::string_view placeholder, const Slot& slot);
+  // `missing` where no memory can be locked for it.
+  [[nodiscard]] static base::Result<Redaction> of(std::string_view secret,
+                                                  std::string_view placeholder, const Slot& slot);
 
   // `text` with every form replaced.
   [[nodiscard]] std::string clean(std::string_view text) const;
@@ -30,6 +32,7 @@ class Redaction {
 
  private:
   friend class BodyRedactor;
+  Redaction() = default;
   struct Form {
     std::size_t at = 0;
     std::size_t size = 0;

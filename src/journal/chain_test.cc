@@ -16,13 +16,13 @@ TEST(Time, IsWrittenWithNanoseconds) {
 }
 
 TEST(Keys, ReadBackWhatTheyWriteAndNothingElse) {
-  const PublicKey key = SigningKey(kSeed).public_key();
+  const PublicKey key = SigningKey::from_seed(kSeed)->public_key();
   EXPECT_EQ(PublicKey::from_pem(key.pem(), "key"), key);
   std::string other = key.pem();
   other.replace(other.find("MCow"), 4, "MCox");
   EXPECT_FALSE(PublicKey::from_pem(other, "key"));
   EXPECT_FALSE(PublicKey::from_pem("", "key"));
-  const std::string signature = SigningKey(kSeed).sign("text");
+  const std::string signature = SigningKey::from_seed(kSeed)->sign("text");
   EXPECT_TRUE(key.signed_by("text", signature));
   EXPECT_FALSE(key.signed_by("texu", signature));
   for (std::size_t i = 0; i < signature.size(); ++i) {
@@ -48,7 +48,7 @@ TEST(Keys, AreMadeOnceAndKeptPrivate) {
   const auto status = os::fstat(os::open(folder.of("journal.key"), O_RDONLY, 0)->get(), "key");
   ASSERT_TRUE(status);
   EXPECT_EQ(status->st_mode & 07777U, 0600U);
-  spill(folder.of("journal.pub"), SigningKey(kSeed).public_key().pem());
+  spill(folder.of("journal.pub"), SigningKey::from_seed(kSeed)->public_key().pem());
   EXPECT_FALSE(SigningKey::load_or_make(fd->get()));  // not the other half
   spill(folder.of("journal.key"), kPem);
   EXPECT_TRUE(SigningKey::load_or_make(fd->get()));

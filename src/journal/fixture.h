@@ -72,7 +72,7 @@ class State : public Folder {
  public:
   State() {
     std::filesystem::create_directories(of("keys"));
-    spill(of("keys/journal.pub"), SigningKey(kSeed).public_key().pem());
+    spill(of("keys/journal.pub"), SigningKey::from_seed(kSeed)->public_key().pem());
     spill(of("keys/journal.key"), kPem);
   }
   [[nodiscard]] std::string journal(const std::string& run) const {
@@ -92,7 +92,7 @@ inline std::unique_ptr<Recorder> start(const State& state, const std::string& ru
   auto memory = TaskMemory::open_file((*files)[3].get(), task);
   EXPECT_TRUE(last && memory);
   auto recorder = Recorder::start(
-      {run, task, actions}, SigningKey(seed),
+      {run, task, actions}, *SigningKey::from_seed(seed),
       {std::move((*files)[0]), std::move((*files)[1]), std::move(*last), std::move(*memory)},
       clock);
   EXPECT_TRUE(recorder) << recorder.error().line();

@@ -80,8 +80,8 @@ base::Result<SigningKey> make(int folder) {
   std::string seed(crypto_sign_SEEDBYTES, '\0');
   randombytes_buf(seed.data(), seed.size());
   std::string pem = to_pem("PRIVATE KEY", std::string(kPrivatePrefix) + seed);
-  SigningKey key(seed);
-  const base::Status written = write_whole(folder, kPrivateName, pem, 0600);
+  auto key = SigningKey::from_seed(seed);
+  const base::Status written = key ? write_whole(folder, kPrivateName, pem, 0600) : base::Status();
   base::wipe(seed);
   base::wipe(pem);
   TRY(written);
@@ -122,14 +122,17 @@ base::Result<PublicKey> PublicKey::from_pem(std::string_view pem, std::string_vi
   return key;
 }
 
-SigningKey::SigningKey(std::string_view seed) {
+base::Result<SigningKey> SigningKey::from_seed(std::string_view seed) {
   if (sodium_init() < 0 || seed.size() != crypto_sign_SEEDBYTES) std::abort();
+  SigningKey key;
   std::string secret(crypto_sign_SECRETKEYBYTES, '\0');
-  crypto_sign_seed_keypair(public_.bytes.data(), reinterpret_cast<unsigned char*>(secret.data()),
-                           raw(seed));
-  secret_ = base::Secret(secret);
+  crypto_sign_seed_keypair(key.public_.bytes.data(),
+                           reinterpret_cast<unsigned char*>(secret.data()), raw(seed));
+  auto held = base::Secret::hold(secret);
   base::wipe(secret);
-  id_ = public_.id();
+  key.secret_ = TRY(std::move(held));
+  key.id_ = key.public_.id();
+  return key;
 }
 
 base::Result<SigningKey> SigningKey::load_or_make(int keys_folder) {
@@ -140,9 +143,10 @@ base::Result<SigningKey> SigningKey::load_or_make(int keys_folder) {
   base::Result<SigningKey> key = std::unexpected(base::Error{});
   if (pem) {
     std::string seed = TRY(journal::from_pem(*pem, "PRIVATE KEY", kPrivatePrefix, kPrivateName));
-    key = SigningKey(seed);
+    key = from_seed(seed);
     base::wipe(seed);
     base::wipe(*pem);
+    if (!key) return key;
   } else {
     key = TRY(make(keys_folder));
   }

@@ -27,8 +27,8 @@ struct PublicKey {
 
 class SigningKey {
  public:
-  // The pair whose seed is these 32 bytes.
-  explicit SigningKey(std::string_view seed);
+  // The pair whose seed is these 32 bytes; `missing` where no memory can be locked for it.
+  [[nodiscard]] static base::Result<SigningKey> from_seed(std::string_view seed);
   // keys/journal.key (0600) and keys/journal.pub of the folder, made under its lock where they are
   // missing.
   [[nodiscard]] static base::Result<SigningKey> load_or_make(int keys_folder);
@@ -38,6 +38,8 @@ class SigningKey {
   [[nodiscard]] std::string sign(std::string_view text) const;  // 128 hex digits
 
  private:
+  SigningKey() = default;
+
   base::Secret secret_;
   PublicKey public_;
   std::string id_;

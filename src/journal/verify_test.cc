@@ -126,7 +126,7 @@ TEST_F(Tampering, AChainThatWasMadeAnewIsFound) {
 }
 
 TEST_F(Tampering, ACheckpointOfAnotherKeyIsFound) {
-  const SigningKey forger("fedcba9876543210fedcba9876543210");
+  const SigningKey forger = *SigningKey::from_seed("fedcba9876543210fedcba9876543210");
   auto lines = lines_of(state_.journal(kRun));
   const std::string& line = lines.back();
   const std::string prev = line.substr(line.find(R"("prev":")") + 8, 64);
@@ -140,19 +140,19 @@ TEST_F(Tampering, ACheckpointOfAnotherKeyIsFound) {
   const std::string with_name =
       base::join(std::vector<std::string>{forged.substr(0, forged.find(forger.id())),
                                           forged.substr(forged.find(forger.id()) + 16)},
-                 SigningKey(kSeed).id());
+                 SigningKey::from_seed(kSeed)->id());
   lines.back() = with_name;
   EXPECT_EQ(with(state_.journal(kRun), text_of(lines), [&] { return problem(state_); }),
             "aaaaaaaaaaaa.jsonl:3: its signature does not hold");
 }
 
 TEST_F(Tampering, AnotherKeyDoesNotHold) {
-  const SigningKey other("fedcba9876543210fedcba9876543210");
+  const SigningKey other = *SigningKey::from_seed("fedcba9876543210fedcba9876543210");
   spill(state_.of("other.pub"), other.public_key().pem());
   const auto checked = verify(state_.path(), kRun, state_.of("other.pub"), "");
   ASSERT_TRUE(checked);
   EXPECT_FALSE(checked->holds);
-  spill(state_.of("other.pub"), SigningKey(kSeed).public_key().pem());
+  spill(state_.of("other.pub"), SigningKey::from_seed(kSeed)->public_key().pem());
   EXPECT_TRUE(verify(state_.path(), kRun, state_.of("other.pub"), "")->holds);
   spill(state_.of("other.pub"), "no key");
   EXPECT_FALSE(verify(state_.path(), kRun, state_.of("other.pub"), ""));
@@ -254,7 +254,7 @@ TEST(Verify, ARunThatRetentionRemovedIsNotMissing) {
   std::filesystem::remove(state.journal(kOther));
   auto last = HostChain::open_last((*files)[2].get());
   ASSERT_TRUE(last);
-  const SigningKey key(kSeed);
+  const SigningKey key = *SigningKey::from_seed(kSeed);
   HostChain chain(std::move((*files)[1]), std::move(*last), key);
   base::JsonObject members;
   members.add("first", 1).add("last", summary.events).add("head", summary.head);

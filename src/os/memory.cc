@@ -27,8 +27,9 @@ base::Result<base::Secret> take_secret(int memfd, std::size_t most) {
     }
     have += static_cast<std::size_t>(got);
   }
-  base::Secret secret(bytes);
+  base::Result<base::Secret> secret = base::Secret::hold(bytes);
   base::wipe(bytes);
+  if (!secret) return secret;
   // A sealed one cannot be emptied: it goes with its last descriptor.
   if (::ftruncate(memfd, 0) != 0 && errno != EPERM) return base::system_error("empty secret");
   return secret;
