@@ -130,7 +130,7 @@ Exchange::Step Exchange::take_upload() {
   }
   end_.up += part->content.size();
   if (end_.up > s_.most_body) return fail("max-body");
-  if (end_.up > s_.most_up) return fail("budget");
+  if (!s_.budget.up.take(part->content.size())) return fail("budget");
   if (scan_) {
     for (const std::size_t mark : scan_->scan(part->content)) end_.in_body.push_back(mark);
   }
@@ -210,6 +210,7 @@ Exchange::Step Exchange::read_head() {
 Exchange::Step Exchange::take_head(std::size_t length) {
   auto head = http::parse_response(s_.from_upstream.view().substr(0, length), s_.request);
   if (!head) return fail(head.error().reason);
+  if (!s_.budget.down.take(length)) return fail("budget");
   s_.from_upstream.consume(length);
   seen_ = 0;
   if (!http::interim(*head)) return take_final(std::move(*head));
@@ -294,7 +295,7 @@ Exchange::Step Exchange::take_body() {
   const auto part = response_body_->read(s_.from_upstream.view());
   if (!part) return fail(part.error().reason);
   end_.down += part->content.size();
-  if (end_.down > s_.most_down) return fail("budget");
+  if (!s_.budget.down.take(part->content.size())) return fail("budget");
   used_down_ = part->used;
   if (!redactors_.empty()) {
     std::string clean(part->content);
@@ -353,6 +354,11 @@ asio::awaitable<ExchangeEnd> Exchange::run() {
   // The answer is not there yet: to wait first saves a call in vain.
   bool asked = false;
   int moves = 0;
+  if (!s_.budget.up.take(up_.text.size())) {
+    (void)fail("budget");
+    finish();
+    co_return std::move(end_);
+  }
   while (true) {
     const Step up = upload();
     if (up == Step::over) break;

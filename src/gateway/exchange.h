@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gateway/budget.h"
 #include "gateway/buffer.h"
 #include "gateway/core.h"
 #include "http/http.h"
@@ -20,8 +21,7 @@ struct ExchangeStart {
   const std::vector<http::Marked>& marked;  // looked for in the body
   std::vector<const http::Redaction*> redactions;
   std::uint64_t most_body = policy::kUnlimited;
-  std::uint64_t most_up = policy::kUnlimited;
-  std::uint64_t most_down = policy::kUnlimited;
+  Budget budget = {};                      // of heads and bodies as they are read
   std::vector<std::string> secret_fields;  // of the request: wiped as soon as they are written
 };
 

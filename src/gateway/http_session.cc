@@ -40,8 +40,12 @@ asio::awaitable<HttpSession::Next> HttpSession::serve_one() {
   asked.since = Clock::now();
   if (auto rejection = admit(**length, asked)) co_return co_await reject(*rejection);
   decide(asked);
-  if (asked.verdict.allow) co_await find_way(asked);
-  count(asked);
+  if (asked.verdict.allow) {
+    // Counted before anything is waited for: requests of other connections come meanwhile.
+    count(asked, 1);
+    co_await find_way(asked);
+    if (!asked.verdict.allow) count(asked, -1);
+  }
   if (!co_await record(asked)) co_return Next::end;
   if (!asked.verdict.allow) {
     const bool misdirected = asked.verdict.reason == "misdirected";
@@ -144,7 +148,9 @@ std::string HttpSession::budget_problem(const Asked& asked) const {
   const Used& used = core_.used[asked.verdict.rule_index];
   const http::Body& body = asked.head.body;
   if (used.requests >= rule->max_requests) return "max-requests";
-  if (used.up >= rule->max_up || used.down >= rule->max_down) return "budget";
+  const Budget budget = budget_of(core_, asked.verdict);
+  if (budget.up.left() == 0 || budget.down.left() == 0) return "budget";
+  if (body.framing == http::Framing::length && body.length > budget.up.left()) return "budget";
   if (body.framing == http::Framing::length && body.length > rule->max_body) return "max-body";
   return {};
 }
@@ -172,10 +178,9 @@ asio::awaitable<void> HttpSession::find_way(Asked& asked) {
   asked.verdict.fix.clear();
 }
 
-void HttpSession::count(Asked& asked) {
-  if (asked.verdict.allow && rule_of(core_, asked.verdict) != nullptr) {
-    ++core_.used[asked.verdict.rule_index].requests;
-  }
+void HttpSession::count(const Asked& asked, int requests) {
+  if (rule_of(core_, asked.verdict) == nullptr) return;
+  core_.used[asked.verdict.rule_index].requests += requests;
 }
 
 // --- Carrying out ------------------------------------------------------------------------------
@@ -217,7 +222,6 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
     }
   }
   const policy::Egress* rule = rule_of(core_, asked.verdict);
-  const Budget budget = budget_of(core_, asked.verdict);
   ExchangeEnd end =
       co_await exchange({.connection = connection_,
                          .request = asked.head,
@@ -226,8 +230,7 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
                          .marked = core_.credentials.marked(),
                          .redactions = core_.credentials.redactions(asked.request),
                          .most_body = rule != nullptr ? rule->max_body : policy::kUnlimited,
-                         .most_up = budget.up,
-                         .most_down = budget.down,
+                         .budget = budget_of(core_, asked.verdict),
                          .secret_fields = std::move(secret_fields)});
   co_return co_await after(asked, std::move(end));
 }
@@ -274,7 +277,6 @@ void HttpSession::ended(const Asked& asked, unsigned status, const ExchangeEnd& 
                                    .bytes_down = end.down,
                                    .ms = static_cast<std::uint64_t>(ms),
                                    .problem = end.problem});
-  spend(core_, asked.verdict, end.up, end.down);
 }
 
 asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd end) {
@@ -296,9 +298,9 @@ asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd 
   if (end.problem.empty()) {
     co_await linger();
   } else if (!end.answered && end.problem != "client" && !connection_.stopped()) {
-    const bool body = end.problem == "max-body" || end.problem == "budget";
+    const unsigned status = end.problem == "max-body" ? 413 : end.problem == "budget" ? 403 : 502;
     asked.head.keep_alive = false;
-    co_return co_await refuse(asked, body ? 413 : 502, end.problem);
+    co_return co_await refuse(asked, status, end.problem);
   } else {
     // The answer was begun and cannot be ended in order: the client must not take it for whole.
     connection_.client->reset();
@@ -307,11 +309,9 @@ asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd 
 }
 
 asio::awaitable<HttpSession::Next> HttpSession::upgrade(Asked& asked) {
-  const Budget budget = budget_of(core_, asked.verdict);
   const Relayed relayed = co_await relay(connection_, {.up = from_client_.take(),
                                                        .down = from_upstream_.take(),
-                                                       .most_up = budget.up,
-                                                       .most_down = budget.down});
+                                                       .budget = budget_of(core_, asked.verdict)});
   ended(asked, 101, {.up = relayed.up, .down = relayed.down, .problem = relayed.problem});
   co_return Next::end;
 }

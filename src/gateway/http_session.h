@@ -44,7 +44,7 @@ class HttpSession {
   [[nodiscard]] std::optional<http::Rejection> admit(std::size_t length, Asked& asked);
   void decide(Asked& asked);
   [[nodiscard]] std::string budget_problem(const Asked& asked) const;
-  void count(Asked& asked);
+  void count(const Asked& asked, int requests);
   asio::awaitable<void> find_way(Asked& asked);
   asio::awaitable<bool> record(Asked& asked);
   [[nodiscard]] bool record_misuse(const Asked& asked);

@@ -47,16 +47,17 @@ std::string get(const std::string& host, const std::string& path = "/") {
   return "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
 }
 
-// Answers every request that has no body, and keeps what it saw.
+// Answers every request that has no body, the last answer again and again, and keeps what it saw.
+// The answers are not changed while it runs, since another thread sends them.
 struct Echo {
   std::vector<std::string> seen;
-  std::string answer = kOk;
+  std::vector<std::string> answers = {kOk};
   Upstream upstream{[this](const Peer& peer) {
     while (true) {
       const std::string head = peer.read_until("\r\n\r\n");
       if (head.empty()) return;
       seen.push_back(head);
-      peer.send(answer);
+      peer.send(answers[std::min(seen.size(), answers.size()) - 1]);
     }
   }};
 };
@@ -310,7 +311,9 @@ TEST_F(HttpTest, BodiesOfBothKindsGoBothWays) {
 
 // An old client (ab -k, say) that asks for it keeps its connection; of chunks it gets the content.
 TEST_F(HttpTest, Http10ClientsAreServedInTheirWay) {
-  Echo echo;
+  Echo echo{
+      .answers = {kOk, kOk,
+                  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"}};
   serve("files.example.org", echo.upstream);
   const std::string old =
       "GET / HTTP/1.0\r\nHost: files.example.org\r\nConnection: Keep-Alive\r\n\r\n";
@@ -321,7 +324,6 @@ TEST_F(HttpTest, Http10ClientsAreServedInTheirWay) {
       client.send(old);
       EXPECT_TRUE(client.read_until("ok").contains("onnection: keep-alive"));
     }
-    echo.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     client.send(old);
     chunked = client.read_all();
   });

@@ -19,20 +19,28 @@ constexpr int kTurn = 16;
 // One direction.
 class Flow {
  public:
-  Flow(Stream& from, Stream& to, std::string first, std::uint64_t most)
-      : from_(from), to_(to), buffer_(std::move(first)), most_(most) {}
+  Flow(Stream& from, Stream& to, std::string first, Meter meter)
+      : from_(from), to_(to), buffer_(std::move(first)), meter_(meter) {
+    spent_ = !meter_.take(buffer_.size());
+  }
 
   enum class State { moved, waits, through, broken, spent };
 
   // One read and one write at most.
   State step() {
     if (through_) return State::through;
+    if (spent_) return State::spent;
     if (held() == 0 ? from_.read_armed() : to_.write_armed()) return State::waits;
-    if (!pipe_ && total_ >= kSpliceFrom && !from_.tls() && !to_.tls() && buffer_.empty()) join();
+    if (meter_.left() < kSpliceFrom) {
+      // The last bytes are read one buffer at a time, so that the one too many is seen.
+      if (pipe_ && pipe_->held == 0) pipe_.reset();
+    } else if (!pipe_ && total_ >= kSpliceFrom && !from_.tls() && !to_.tls() && buffer_.empty()) {
+      join();
+    }
     const State state = pipe_ ? splice() : copy();
     if (state == State::waits && held() == 0) from_.arm_read();
     if (state == State::waits && held() != 0) to_.arm_write();
-    return total_ > most_ ? State::spent : state;
+    return state;
   }
   [[nodiscard]] bool through() const { return through_; }
   [[nodiscard]] std::uint64_t total() const { return total_; }
@@ -57,13 +65,15 @@ class Flow {
 
   State copy() {
     if (held() == 0) {
-      buffer_.resize(kBuffer);
+      buffer_.resize(std::clamp<std::uint64_t>(meter_.left(), 1, kBuffer));
       at_ = 0;
       const os::Moved got = from_.try_read(buffer_);
       buffer_.resize(got.bytes);
       if (got.error == EAGAIN) return State::waits;
       if (got.failed()) return State::broken;
       if (got.end()) return finish();
+      spent_ = !meter_.take(got.bytes);
+      if (spent_) return State::spent;
     }
     const os::Moved put = to_.try_write(std::string_view(buffer_).substr(at_));
     if (put.error == EAGAIN) return State::waits;
@@ -80,11 +90,14 @@ class Flow {
   State splice() {
     if (!from_.open() || !to_.open()) return State::broken;
     if (pipe_->held == 0) {
-      const os::Moved got = os::splice(from_.fd(), pipe_->in.get(), kPipe);
+      const os::Moved got =
+          os::splice(from_.fd(), pipe_->in.get(), std::min<std::uint64_t>(kPipe, meter_.left()));
       if (got.error == EAGAIN) return State::waits;
       if (got.failed()) return State::broken;
       if (got.end()) return finish();
       pipe_->held = got.bytes;
+      spent_ = !meter_.take(got.bytes);
+      if (spent_) return State::spent;
     }
     const os::Moved put = os::splice(pipe_->out.get(), to_.fd(), pipe_->held);
     if (put.error == EAGAIN) return State::waits;
@@ -106,9 +119,10 @@ class Flow {
   std::string buffer_;
   std::size_t at_ = 0;
   std::optional<Pipe> pipe_;
-  std::uint64_t most_;
+  Meter meter_;
   std::uint64_t total_ = 0;
   bool through_ = false;
+  bool spent_ = false;
 };
 
 std::string problem_of(Flow::State state) {
@@ -118,8 +132,8 @@ std::string problem_of(Flow::State state) {
 }  // namespace
 
 asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
-  Flow up(*connection.client, *connection.upstream, std::move(start.up), start.most_up);
-  Flow down(*connection.upstream, *connection.client, std::move(start.down), start.most_down);
+  Flow up(*connection.client, *connection.upstream, std::move(start.up), start.budget.up);
+  Flow down(*connection.upstream, *connection.client, std::move(start.down), start.budget.down);
   Relayed result;
   int moves = 0;
   connection.allow(connection.core.limits.idle);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "gateway/budget.h"
 #include "gateway/core.h"
 
 namespace gateway {
@@ -14,12 +15,11 @@ struct Relayed {
   std::string problem;  // "", "idle", "reset", "budget"
 };
 
-// What was read already and comes first, and how much may flow.
+// What was read already and comes first, and how much may flow: not a byte more is passed on.
 struct RelayStart {
-  std::string up;
-  std::string down;
-  std::uint64_t most_up = policy::kUnlimited;
-  std::uint64_t most_down = policy::kUnlimited;
+  std::string up = {};
+  std::string down = {};
+  Budget budget = {};
 };
 
 // connection.client ↔ connection.upstream. An end of one direction is passed on and the other one

@@ -131,10 +131,7 @@ asio::awaitable<void> tunnel(Connection& connection, const Target& target, Judge
   }
   Relayed relayed{.problem = problem};
   if (problem.empty()) {
-    const Budget budget = budget_of(core, judged.verdict);
-    relayed = co_await relay(
-        connection, {.up = {}, .down = {}, .most_up = budget.up, .most_down = budget.down});
-    spend(core, judged.verdict, relayed.up, relayed.down);
+    relayed = co_await relay(connection, {.budget = budget_of(core, judged.verdict)});
   } else {
     connection.client->reset();
   }

@@ -137,26 +137,11 @@ const policy::Egress* rule_of(const Core& core, const policy::Verdict& verdict) 
   return verdict.rule.empty() ? nullptr : &core.policy().egress[verdict.rule_index];
 }
 
-namespace {
-
-std::uint64_t left(std::uint64_t budget, std::uint64_t used) {
-  if (budget == policy::kUnlimited) return budget;
-  return budget > used ? budget - used : 0;
-}
-
-}  // namespace
-
-Budget budget_of(const Core& core, const policy::Verdict& verdict) {
+Budget budget_of(Core& core, const policy::Verdict& verdict) {
   const policy::Egress* rule = rule_of(core, verdict);
   if (rule == nullptr) return {};
-  const Used& used = core.used[verdict.rule_index];
-  return {.up = left(rule->max_up, used.up), .down = left(rule->max_down, used.down)};
-}
-
-void spend(Core& core, const policy::Verdict& verdict, std::uint64_t up, std::uint64_t down) {
-  if (rule_of(core, verdict) == nullptr) return;
-  core.used[verdict.rule_index].up += up;
-  core.used[verdict.rule_index].down += down;
+  Used& used = core.used[verdict.rule_index];
+  return {.up = {used.up, rule->max_up}, .down = {used.down, rule->max_down}};
 }
 
 std::string kind_of(const std::string& reason) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gateway/budget.h"
 #include "gateway/core.h"
 
 namespace gateway {
@@ -30,14 +31,9 @@ asio::awaitable<base::Result<policy::Address>> dial(Connection& connection, Vett
 
 // The rule that a verdict names, or nullptr.
 [[nodiscard]] const policy::Egress* rule_of(const Core& core, const policy::Verdict& verdict);
-// How many bytes its budgets still let through; unlimited where there is no rule.
-struct Budget {
-  std::uint64_t up = policy::kUnlimited;
-  std::uint64_t down = policy::kUnlimited;
-};
-[[nodiscard]] Budget budget_of(const Core& core, const policy::Verdict& verdict);
-// Counts what went through under the verdict's rule.
-void spend(Core& core, const policy::Verdict& verdict, std::uint64_t up, std::uint64_t down);
+// Its max_up and max_down; without a bound where there is no rule. Counts in core, which must
+// outlive it.
+[[nodiscard]] Budget budget_of(Core& core, const policy::Verdict& verdict);
 // The report's kind for a reason of the matcher.
 [[nodiscard]] std::string kind_of(const std::string& reason);
 

@@ -174,6 +174,8 @@ class World::FakeResolver final : public Resolver {
   explicit FakeResolver(World& world) : world_(world) {}
   asio::awaitable<base::Result<std::vector<policy::Address>>> resolve(std::string name) override {
     world_.asked.push_back(name);
+    // As with a real lookup, other connections go on meanwhile.
+    co_await asio::post(world_.io_, asio::use_awaitable);
     const auto found = world_.names.find(name);
     if (found == world_.names.end()) {
       co_return base::fail(base::Kind::not_found, "resolve", "no such name", {});

@@ -367,21 +367,6 @@ TEST(Tunnel, MovesMuchBothWaysUnchanged) {
   EXPECT_TRUE(events[1].has(R"("bytes_down":4194304)"));
 }
 
-TEST(Tunnel, ARulesBudgetEndsIt) {
-  World world(kPolicy);
-  for (policy::Egress& rule : world.plan.policy.egress) rule.max_up = 64 * 1024;
-  Upstream upstream([](const Peer& peer) { (void)peer.read_all(); });
-  world.names["small.example.com"] = {"93.184.216.34"};
-  world.listening["93.184.216.34:7000"] = upstream.port();
-  const Peer client = world.connect("small.example.com", 7000);
-  world.run([&] {
-    for (int i = 0; i < 200; ++i) client.send(std::string(4096, 'x'));
-    (void)client.read_all();
-  });
-  world.settle();
-  EXPECT_TRUE(world.events()[1].has(R"("problem":"budget")"));
-}
-
 TEST(Tunnel, IdleTunnelsEnd) {
   World world(kPolicy);
   world.limits.idle = std::chrono::milliseconds(60);

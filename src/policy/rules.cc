@@ -102,15 +102,6 @@ base::Status read_headers(const At& at, HeaderRules& out) {
   return {};
 }
 
-// A budget that the gateway does not count yet.
-Read only_unlimited(std::uint64_t& out) {
-  return [&out](const At& at) -> base::Status {
-    TRY(size_into(out, Unlimited::allowed, Zero::refused)(at));
-    if (out != kUnlimited) return at.not_yet("\"" + size_text(out) + "\"");
-    return {};
-  };
-}
-
 bool encoded_slash_of(const Node& table) {
   const Node* node = table.find("encoded_slash");
   return node != nullptr && node->kind == Node::Kind::boolean && node->boolean;
@@ -169,8 +160,8 @@ base::Status read_egress_rule(const At& at, std::size_t number, Egress& rule) {
            {"headers", [&](const At& a) { return read_headers(a, rule.headers); }},
            {"max_body", size_into(rule.max_body, Unlimited::allowed, Zero::refused)},
            {"max_requests", count_into(rule.max_requests, kMostCount, Unlimited::allowed)},
-           {"max_up", only_unlimited(rule.max_up)},
-           {"max_down", only_unlimited(rule.max_down)},
+           {"max_up", size_into(rule.max_up, Unlimited::allowed, Zero::refused)},
+           {"max_down", size_into(rule.max_down, Unlimited::allowed, Zero::refused)},
            {"own", name_into(rule.own, kOwns)}}));
   TRY(want_one(at, {"host", "tcp", "cidr", "preset"}));
   return check_egress(at, rule);

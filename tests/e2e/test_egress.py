@@ -244,6 +244,38 @@ def test_raw_tcp_and_half_close(net):
     assert [(d["way"], d["rule"]) for d in result.of_type("egress.decision")] == [("tcp", "raw")]
 
 
+def test_a_rules_budgets_hold_for_the_whole_run(net):
+    """max_up and max_down, to the byte and over all connections at once; without them the same script moves all."""
+    script = """python3 - <<'X'
+import socket, threading
+def one():
+    try:
+        s = socket.create_connection(('raw.test', 7000)); s.sendall(b'x' * 40960); s.shutdown(socket.SHUT_WR)
+        while d := s.recv(65536): down.append(len(d))
+    except OSError:
+        pass
+down = []
+threads = [threading.Thread(target=one) for _ in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(sum(down))
+X"""
+    for bounds, up, down in (("", 163840, None), ('max_up = "64KiB"', 65536, None), ('max_down = "1MiB"', None, 1 << 20)):
+        net.raw.clear()
+        result = run(net, script, policy=POLICY.replace('name = "raw"', f'name = "raw"\n{bounds}'))
+        assert result.status == 0, result
+        sent = sum(e["size"] for e in net.raw.entries() if e["event"] == "data")
+        if not bounds:
+            assert sent == up and int(result.text) > 4 << 20, result
+            continue
+        assert any(e.get("problem") == "budget" for e in result.of_type("egress.ended")), result.events
+        assert up is None or 0 < sent <= up, sent
+        assert down is None or 0 < int(result.text) <= down, result
+    refused = run(net, f"{CURL} -d 'more than that' https://api.test/echo",
+                  policy=POLICY.replace('"/echo"]', '"/echo"]\nmax_up = "8"'))
+    assert refused.text.strip() == "403" and refused.report["refused"], refused
+
+
 def test_a_cidr_rule_opens_what_it_says(net):
     net.lan.clear()
     assert run(net, f"{CURL} http://10.9.9.9:8080/").text.strip() == "200"
