@@ -97,6 +97,14 @@ std::optional<CannotStart> check_path(const plan::Plan& plan, const std::string&
   return cannot(kNotFound, name, "no such file inside", {});
 }
 
+// Whether the command sees the host's own tree: only where a test took mount_namespace out.
+bool stands_in_host_tree(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.steps, [](const plan::Step& step) {
+    const auto* clone = std::get_if<plan::CloneNamespaces>(&step);
+    return clone != nullptr && std::ranges::find(clone->kinds, "mount") == clone->kinds.end();
+  });
+}
+
 }  // namespace
 
 std::string path_of(const World& world) {
@@ -136,6 +144,7 @@ std::optional<std::string> host_path(const plan::Plan& plan, std::string path) {
 }
 
 std::optional<CannotStart> check_command(const World& world, const plan::Plan& plan) {
+  if (stands_in_host_tree(plan)) return std::nullopt;
   const std::string name = plan.command.argv.empty() ? std::string() : plan.command.argv[0];
   if (name.contains('/')) return check_path(plan, name);
   const auto at = plan.command.env.find("PATH");

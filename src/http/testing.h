@@ -1,6 +1,8 @@
 // What the tests of this module share: case files and their escapes.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -59,6 +61,7 @@ inline std::vector<Row> rows(const std::string& name, std::size_t words) {
     row.text = unescape(word + "$$");
     out.push_back(std::move(row));
   }
+  if (out.empty()) ADD_FAILURE() << name << " has no row";
   return out;
 }
 

@@ -99,9 +99,7 @@ class Init {
     signalfd_siginfo ignored[8];
     while (::read(signals_, ignored, sizeof ignored) > 0) {
     }
-    // The kernel leaves pid 1 out of -1, and lets no process fork between the first and the last
-    // kill.
-    if (kill_all_) (void)::kill(-1, SIGKILL);
+    if (kill_all_) kill_everyone();
     while (true) {
       int status = 0;
       rusage used = {};
@@ -112,6 +110,18 @@ class Init {
         if (pid < 0 && errno == ECHILD && std::exchange(kill_all_, false)) say(frame::AllDead{});
         return;
       }
+    }
+  }
+
+  // The kernel leaves pid 1 out of -1, and lets no process fork between the first and the last
+  // kill. Anywhere else -1 would be whoever is there: then the groups of the commands have to do.
+  void kill_everyone() {
+    if (::getpid() == 1) {
+      (void)::kill(-1, SIGKILL);
+      return;
+    }
+    for (const Command& command : commands_) {
+      if (::kill(-command.pid, SIGKILL) != 0) (void)::kill(command.pid, SIGKILL);
     }
   }
 

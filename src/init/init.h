@@ -6,7 +6,8 @@
 namespace init {
 
 // Sends Ready on `control`, then serves it until its end or a malformed frame; returns the exit
-// status. The caller is pid 1 of a pid namespace: KillAll kills everything that it can see.
+// status. The caller is pid 1 of a pid namespace, and KillAll kills everything that it can see;
+// where it is not (positive controls), KillAll reaches the groups of its commands only.
 int run(int control);
 
 // Serves one file session on `socket`, a SEQPACKET, until its end: puts and fetches below `root`,

@@ -294,14 +294,30 @@ TEST_F(InitTest, a_malformed_frame_ends_it) {
   EXPECT_TRUE(WIFEXITED(inside_.wait()));
 }
 
-TEST(InitStart, it_does_nothing_unless_it_is_pid_1) {
+// In a namespace of the test's own, so that a mistake ends nobody else.
+TEST(InitStart, kill_all_spares_others_unless_it_is_pid_1) {
   auto pair = os::socket_pair(SOCK_SEQPACKET);
   ASSERT_TRUE(pair);
-  const std::string argv[] = {CERCO_BUILD_DIR "/cerco-init"};
+  const std::string script = "sleep 1000 & " CERCO_BUILD_DIR "/cerco-init; kill $!; wait $!";
+  const std::string argv[] = {"/usr/bin/unshare", "--pid", "--fork", "--kill-child",
+                              "/bin/sh",          "-c",    script};
   const std::pair<int, int> pairs[] = {{pair->second.get(), 3}};
   auto child = os::spawn(argv, {}, pairs);
   ASSERT_TRUE(child);
-  EXPECT_EQ(WEXITSTATUS(child->wait().value_or(0)), 125);
+  pair->second.reset();
+  HostEnd control(std::move(pair->first));
+  auto null = os::open("/dev/null", O_RDWR, 0);
+  ASSERT_TRUE(null);
+  const auto ready = control.hear<frame::FromInit>();
+  ASSERT_TRUE(ready && std::holds_alternative<frame::Ready>(*ready));
+  control.say(frame::ToInit(shell("sleep 1000")), {null->get(), null->get(), null->get()});
+  const auto started = control.hear<frame::FromInit>();
+  ASSERT_TRUE(started && std::holds_alternative<frame::Started>(*started));
+  control.say(frame::ToInit(frame::KillAll{}), {});
+  const auto ended = control.hear<frame::FromInit>();
+  EXPECT_TRUE(ended && std::holds_alternative<frame::Ended>(*ended));
+  control.close();
+  EXPECT_EQ(WEXITSTATUS(child->wait().value_or(0)), 128 + SIGTERM) << "the bystander lived on";
 }
 
 }  // namespace

@@ -419,9 +419,11 @@ struct Ask {
 
 // Takes a protection out: its steps, limits or its flag, and with it what would harm the host
 // without it (no packet rule without a network namespace, no mount without a mount namespace, no
-// seccomp without no_new_privs). private_proc and minimal_dev become binds of the host's folders.
-// Flags alone are read_only_base (binds and root stay writable), session_keyring and those of
-// gateway and broker. For positive controls only.
+// seccomp without no_new_privs). private_proc and minimal_dev become binds of the host's folders;
+// without pivot_root the tree that was built is entered by chroot(2). Flags alone are
+// read_only_base (binds stay as the host has them, writable and with set-user-id programs, and the
+// root stays writable), session_keyring and those of gateway and broker. For positive controls
+// only.
 void take_out(Plan& plan, Protection protection);
 
 // Entries of `below_advice` start with the risk's name and a colon ("shared-kernel: …"); these are

@@ -74,14 +74,7 @@ void remove_limits(Plan& plan, std::string_view controller) {
   }
 }
 
-// The host's own tree: what would be mounted and what Landlock names is not there.
-void stay_in_host_tree(Plan& plan) {
-  remove_step<PivotRoot>(plan);
-  change_step<Landlock>(plan,
-                        [](Landlock& step) { step.write = {"/dev", "/proc", "/tmp", "/var/tmp"}; });
-  plan.command.cwd = "/";
-}
-
+// What is left is the host's own tree: what would be mounted and what Landlock names is not there.
 void remove_mounts(Plan& plan) {
   std::erase_if(plan.steps, [](const Step& step) {
     return std::visit(
@@ -90,11 +83,13 @@ void remove_mounts(Plan& plan) {
                  std::is_same_v<T, MakeLink> || std::is_same_v<T, BindReadOnly> ||
                  std::is_same_v<T, WriteFile> || std::is_same_v<T, TrustBundle> ||
                  std::is_same_v<T, MountDisk> || std::is_same_v<T, MountDev> ||
-                 std::is_same_v<T, MountProc>;
+                 std::is_same_v<T, MountProc> || std::is_same_v<T, PivotRoot>;
         },
         step);
   });
-  stay_in_host_tree(plan);
+  change_step<Landlock>(plan,
+                        [](Landlock& step) { step.write = {"/dev", "/proc", "/tmp", "/var/tmp"}; });
+  plan.command.cwd = "/";
 }
 
 void enlarge_disk(MountDisk& disk) {
@@ -162,7 +157,7 @@ void take_out(Plan& plan, Protection protection) {
     case Protection::minimal_dev:
       return bind_instead<MountDev>(plan, "/dev");
     case Protection::pivot_root:
-      return stay_in_host_tree(plan);
+      return remove_step<PivotRoot>(plan);
     case Protection::disk_limit:
       return change_step<MountDisk>(plan, enlarge_disk);
     case Protection::drop_capabilities:

@@ -1,6 +1,8 @@
 // Reading the text tables of tests/cases for this module's tests.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -53,6 +55,7 @@ inline std::vector<std::vector<std::string>> rows(const std::string& name) {
     row.push_back(trim(rest));
     out.push_back(std::move(row));
   }
+  if (out.empty()) ADD_FAILURE() << name << " has no row";
   return out;
 }
 

@@ -137,6 +137,8 @@ TEST(Namespaces, FlagsBeyondTheListAndMapsOfTheHostsUidsAreRefused) {
     EXPECT_EQ(written.error().number, ERANGE);
   }
   EXPECT_FALSE(priv::write_user_maps(badge(), ::getpid(), priv::kFirstLease, 65537));
+  EXPECT_FALSE(priv::leave_user_namespace(badge(), 0));
+  EXPECT_FALSE(priv::leave_user_namespace(badge(), priv::kFirstLease - 1));
 }
 
 TEST(Namespaces, NamesAndClocksAreTheirOwn) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <linux/sched.h>
+#include <linux/securebits.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -57,9 +58,17 @@ base::Result<Cloned> clone_process(Badge, std::uint64_t spaces, std::uint64_t ot
   return cloned;
 }
 
-base::Status leave_user_namespace(Badge) {
+base::Status leave_user_namespace(Badge badge, std::uint32_t owner) {
+  if (owner < kFirstLease) return base::system_error("unshare user namespace", ERANGE);
+  // Rights stay until the namespace is made: some hosts refuse it to who has none.
+  if (::prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) != 0) {
+    return base::system_error("prctl SECUREBITS");
+  }
+  if (::setresuid(static_cast<uid_t>(-1), owner, static_cast<uid_t>(-1)) != 0) {
+    return base::system_error("setresuid");
+  }
   if (::unshare(CLONE_NEWUSER) != 0) return base::system_error("unshare user namespace");
-  return {};
+  return die_with_parent(badge);  // forgotten when the uid changed
 }
 
 base::Status write_user_maps(Badge, pid_t pid, std::uint32_t first, std::uint64_t count) {

@@ -36,10 +36,13 @@ struct Cloned {
 [[nodiscard]] base::Result<Cloned> clone_process(Badge badge, std::uint64_t spaces,
                                                  std::uint64_t others, int cgroup);
 
-// A fresh user namespace for this process; its maps are empty until write_user_maps.
-// Safe: the process only loses, it keeps no right over anything that exists. [between clone and
-// exec]
-[[nodiscard]] base::Status leave_user_namespace(Badge badge);
+// A fresh user namespace for this process, which belongs to host uid `owner`; its maps are empty
+// until write_user_maps. What the kernel counts per user (inotify, queued signals and messages) it
+// counts for the owner too: were that root, one sandbox could use up what all others and root have.
+// Ends with the parent, which must be asked about afterwards (end of file on a pipe).
+// Safe: the process only loses, it keeps no right over anything that exists; owners below
+// kFirstLease are refused. [between clone and exec]
+[[nodiscard]] base::Status leave_user_namespace(Badge badge, std::uint32_t owner);
 
 // Host uids and gids `first` … `first`+`count`-1 become 0 … count-1 in the user namespace of `pid`.
 // Safe: refuses ranges below kFirstLease, so that no uid of the host itself ever appears inside.

@@ -79,6 +79,6 @@ def test_a_host_command_that_is_not_inside_names_the_remedy(cerco, tmp_path):
     tool.write_text("#!/bin/sh\necho mine\n")
     tool.chmod(0o755)
     result = cerco.run("--", str(tool))
-    assert result.status in (125, 127)
+    assert result.status == 127
     assert "--ro" in result.error or "--in" in result.error
     assert cerco.run("--ro", str(tool.parent), "--", str(tool)).out == b"mine\n"

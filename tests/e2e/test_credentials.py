@@ -2,9 +2,13 @@
 # lane: full
 # sanitized
 import json
+import os
+import signal
+import subprocess
 
 import pytest
 
+from cerco import GUARD, find_below, wait_until
 from world import DNS, PUBLIC
 
 TOKEN = "sk-test-9f8e7d6c5b4a39281706"
@@ -72,10 +76,13 @@ def test_the_server_sees_the_secret_and_the_sandbox_does_not(net):
 
 
 def test_no_memory_inside_holds_the_secret(net):
+    """The program that looks finds what is there: the placeholder, in its own memory and in a file."""
     program = f"""
-import os, re, sys
-needle = {TOKEN[:8]!r}.encode()[:0] + bytes([c ^ 1 for c in {bytes(c ^ 1 for c in TOKEN.encode())!r}])
-found = 0
+import os
+key = os.environ['API_KEY'].encode()
+secret = bytes(c ^ 1 for c in {bytes(c ^ 1 for c in TOKEN.encode())!r})
+open('/workspace/key', 'wb').write(key)
+memory = dict.fromkeys((key, secret), 0)
 for line in open('/proc/self/maps'):
     a, b = (int(x, 16) for x in line.split()[0].split('-'))
     if 'r' not in line.split()[1] or '[v' in line: continue
@@ -83,20 +90,20 @@ for line in open('/proc/self/maps'):
         try:
             m.seek(a); data = m.read(b - a)
         except (OSError, OverflowError, ValueError): continue
-    found += data.count(needle)
-files = 0
+    for word in memory: memory[word] += data.count(word)
+files = dict.fromkeys((key, secret), 0)
 for top in ('/workspace', '/home', '/tmp', '/etc', '/run', '/dev/shm'):
     for folder, _, names in os.walk(top):
         for name in names:
-            try: files += needle in open(os.path.join(folder, name), 'rb').read(1 << 20)
-            except OSError: pass
-print('memory', found - 1 if found else 0, 'files', files)
+            try: text = open(os.path.join(folder, name), 'rb').read(1 << 20)
+            except OSError: continue
+            for word in files: files[word] += word in text
+print('placeholder', memory[key] > 0, files[key])
+print('secret', memory[secret] <= 2, files[secret])  # the looker's own copies
 """
-    result = run(net, f"curl {CODE} {AUTH} https://api.test/v1/me; python3 -c \"$PROGRAM\"", policy=POLICY + "")
-    assert result.text.splitlines()[0] == "200"
     result = net.box.run("--env", f"PROGRAM={program}", "--", "sh", "-c",
                          f"curl {CODE} {AUTH} https://api.test/v1/me; python3 -c \"$PROGRAM\"", policy=POLICY)
-    assert result.text.splitlines() == ["200", "memory 0 files 0"], result
+    assert result.text.splitlines() == ["200", "placeholder True 1", "secret True 0"], result
 
 
 @pytest.mark.parametrize("what, command, server", [
@@ -136,7 +143,9 @@ def test_the_agents_own_credential_is_refused(net):
 
 def test_a_request_without_the_placeholder_gets_nothing(net):
     result = run(net, f"curl {CODE} https://api.test/v1/me")
-    assert "authorization" not in (requests(net.api) or [{"headers": {}}])[0]["headers"], result
+    assert result.text.strip() == "200", result
+    assert ["authorization" in r["headers"] for r in requests(net.api)] == [False]
+    assert not result.of_type("credential.used")
 
 
 def test_an_unknown_placeholder_is_an_unknown_credential(net):
@@ -235,15 +244,11 @@ def test_plain_http_never_carries_one(net):
     """N182."""
     policy = POLICY.replace("ports = [443]", "ports = [80]").replace('methods = ["GET", "POST"]', 'ports = [80, 443]\nmethods = ["GET", "POST"]', 1)
     result = run(net, "echo started", policy=policy)
-    assert result.status == 125 or "200" not in result.text, result
+    assert result.status == 125 and "started" not in result.text and "plain HTTP" in result.error, result
 
 
 def test_the_broker_dead_means_the_request_fails(net):
     """F39, N200: nothing is forwarded, least of all the placeholder."""
-    import os
-    import signal
-    import subprocess
-    from cerco import GUARD, wait_until
     path = net.folder / "broker.toml"
     path.write_text(POLICY)
     for server in (net.api, net.echo):
@@ -251,17 +256,9 @@ def test_the_broker_dead_means_the_request_fails(net):
     process = net.box.start("run", "--policy", str(path), "--", "sh", "-c", f"echo up; read line; curl {CODE} {AUTH} https://api.test/v1/me",
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline() == b"up\n"
-
-    def broker():
-        for entry in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                if "cerco-broker" in open(f"/proc/{entry}/status").readline():
-                    return int(entry)
-            except OSError:
-                pass
-        return None
-    os.kill(wait_until(broker, what="the broker"), signal.SIGKILL)
-    wait_until(lambda: broker() is None)
+    broker = wait_until(lambda: find_below(process, "cerco-broker"), what="the broker")
+    os.kill(broker, signal.SIGKILL)
+    wait_until(lambda: find_below(process, "cerco-broker") != broker, what="the broker's end")
     out, err = process.communicate(b"go\n", timeout=GUARD)
     assert out.strip() in (b"502", b"503", b"403"), (out, err)
     assert requests(net.api) == []

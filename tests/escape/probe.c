@@ -2,6 +2,7 @@
 // with 0 when the attempt succeeded, prints the errno's name and exits with 1 when it was refused.
 // Each must succeed outside.
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <linux/perf_event.h>
 #include <linux/sched.h>
 #include <linux/userfaultfd.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -362,6 +364,34 @@ static int inotify_all(char** a) {
   if (made >= atoi(a[0])) return got("all of them");
   return no();
 }
+// CVE-2022-0847: a page of the file is put into a used pipe, and the next write merged into it.
+static int dirty_pipe(char** a) {
+  int ends[2], file = open(a[0], O_RDONLY);
+  char before = 0, after = 0, buffer[4096] = {0};
+  if (file < 0 || pipe(ends) != 0 || pread(file, &before, 1, 1) != 1) return no();
+  const int size = fcntl(ends[1], F_GETPIPE_SZ);
+  for (int done = 0; done < size; done += (int)sizeof buffer) {
+    if (write(ends[1], buffer, sizeof buffer) != sizeof buffer) return no();
+  }
+  for (int done = 0; done < size; done += (int)sizeof buffer) {
+    if (read(ends[0], buffer, sizeof buffer) != sizeof buffer) return no();
+  }
+  off_t at = 0;
+  if (splice(file, &at, ends[1], NULL, 1, 0) != 1) return no();
+  buffer[0] = (char)(before ^ 1);
+  if (write(ends[1], buffer, 1) != 1 || pread(file, &after, 1, 1) != 1) return no();
+  errno = EROFS;
+  return before != after ? got("a page of the file") : no();
+}
+// Takes all that there are, says how many and keeps them until there is something to read.
+static int inotify_hold(char** a) {
+  (void)a;
+  int made = 0;
+  while (inotify_init1(IN_CLOEXEC) >= 0) ++made;
+  printf("%d\n", made);
+  (void)!getchar();
+  return 0;
+}
 static int oom_immune(char** a) {
   (void)a;
   int fd = open("/proc/self/oom_score_adj", O_WRONLY);
@@ -403,6 +433,37 @@ static int new_filter_listener(char** a) {
   } program = {1, (uint64_t[]){0x7fff000000000006ULL}};
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   return syscall(SYS_seccomp, 1, 8UL /* NEW_LISTENER */, &program) >= 0 ? got("a listener") : no();
+}
+static int connect_to(char** a) {
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(a[1]))};
+  inet_pton(AF_INET, a[0], &to.sin_addr);
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  return connect(fd, (struct sockaddr*)&to, sizeof to) == 0 ? got("a connection") : no();
+}
+static int open_many(char** a) {
+  for (int i = 0; i < atoi(a[0]); ++i) {
+    if (open("/dev/null", O_RDONLY) < 0) return no();
+  }
+  return got("all of them");
+}
+static int find_key(char** a) {
+  char text[64] = {0};
+  long key = syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", a[0], 0);
+  if (key < 0 || syscall(SYS_keyctl, KEYCTL_READ, key, text, sizeof text - 1) < 0) return no();
+  return got(text);
+}
+// Starts the rest of the words in a new session keyring that holds a key of this name.
+static int with_key(char** a) {
+  if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0) return no();
+  if (syscall(SYS_add_key, "user", a[0], "secret", 6L, KEY_SPEC_SESSION_KEYRING) < 0) return no();
+  execv(a[1], a + 1);
+  return no();
+}
+// Takes the root away and enters the namespace of mounts anew: what lay below is the root then.
+static int below_root(char** a) {
+  int mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+  if (mounts < 0 || umount2("/", MNT_DETACH) != 0 || setns(mounts, CLONE_NEWNS) != 0) return no();
+  return read_path(a);
 }
 static int uptime(char** a) {
   (void)a;
@@ -473,12 +534,19 @@ static const struct {
     {"kill", kill_pid},
     {"kill_init", kill_init},
     {"inotify", inotify_all},
+    {"inotify_hold", inotify_hold},
+    {"dirty_pipe", dirty_pipe},
     {"oom_immune", oom_immune},
     {"map_users", map_users},
     {"memfd_exec", memfd_exec},
     {"memfd_secret", memfd_secret_call},
     {"filter_listener", new_filter_listener},
     {"uptime", uptime},
+    {"connect", connect_to},
+    {"open_many", open_many},
+    {"find_key", find_key},
+    {"with_key", with_key},
+    {"below_root", below_root},
 };
 
 int main(int argc, char** argv) {

@@ -83,9 +83,10 @@ class Cerco:
             result.report = json.loads(report.read_text())
         return result
 
-    def start(self, *args, env=None, **kwargs):
+    def start(self, *args, env=None, without=(), **kwargs):
         """The same without waiting: a Popen."""
-        return subprocess.Popen(self.command(*args), env=self.env(env), cwd=self.folder, **kwargs)
+        command = self.command(",".join(without), *args, program="cerco-without") if without else self.command(*args)
+        return subprocess.Popen(command, env=self.env(env), cwd=self.folder, **kwargs)
 
 
 def wait_until(condition, guard=GUARD, what="the condition"):
@@ -99,38 +100,122 @@ def wait_until(condition, guard=GUARD, what="the condition"):
     raise AssertionError(f"{what() if callable(what) else what} did not come within {guard} s")
 
 
+def children_of(pid):
+    """The processes that a process started, as numbers; none when it is gone."""
+    try:
+        return [int(number) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+                for number in (task / "children").read_text().split()]
+    except OSError:
+        return []
+
+
+def descendants_of(pid):
+    found = children_of(pid)
+    for child in found:
+        found += children_of(child)
+    return found
+
+
+def status_of(pid):
+    """Name, uid and parent of a process, or None when it is gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    return (re.search(r"^Name:\t(.*)$", text, re.M)[1], int(re.search(r"^Uid:\t(\d+)", text, re.M)[1]),
+            int(re.search(r"^PPid:\t(\d+)", text, re.M)[1]))
+
+
+def above(pid):
+    """The processes above one, the nearest first."""
+    found = []
+    while pid > 1:
+        pid = (status_of(pid) or ("", 0, 0))[2]
+        found.append(pid)
+    return found
+
+
+def environment_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def find_below(process, name):
+    """The process with that name that a started run has below it, as a number; None when there is none."""
+    for pid in descendants_of(process.pid):
+        status = status_of(pid)
+        if status and status[0] == name:
+            return pid
+    return None
+
+
+FIRST_LEASE = 1879000000  # of the uids that sandboxes get
+OUR_NAMES = ("cerco", "memfd:cerco")
+
+
 class Traces:
-    """What a run could leave on the host; `since()` lists what is there now and was not before."""
+    """What runs with one state folder could leave on the host; `since()` lists what is left and was not before.
+
+    What can be told to be another's is passed over; what cannot be told counts.
+    """
 
     def __init__(self, state):
         self.state = pathlib.Path(state)
         self.before = self.look()
 
-    def look(self):
-        found = set()
-        for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
-            found.add("mount " + " ".join(line.split()[3:5]))
+    def is_ours(self, pid):
+        """Whether a process of cerco's belongs to this state folder, by the nearest process above it that tells."""
+        ours = os.fsencode(f"CERCO_STATE_DIR={self.state}")
+        above_this = [os.getpid(), *above(os.getpid())]
+        for at in [pid, *above(pid)]:
+            if at in above_this:
+                break
+            told = [variable for variable in environment_of(at) if variable.startswith(b"CERCO_STATE_DIR=")]
+            if told:
+                return told == [ours]
+            name, uid, _ = status_of(at) or ("", 0, 0)
+            if not name.startswith(OUR_NAMES) and uid < FIRST_LEASE:
+                # Started by another program. What loses its starter goes to one that is above this test.
+                return os.getpid() in above(at)
+        return True
+
+    def processes(self):
+        """Processes of cerco's or of a sandbox's uid that belong here, as numbers with name and uid."""
+        found = {}
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            status = status_of(folder.name)
+            if status and (status[0].startswith(OUR_NAMES) or status[1] >= FIRST_LEASE) and self.is_ours(int(folder.name)):
+                found[int(folder.name)] = status[:2]
+        return found
+
+    def loops(self):
+        """Loop devices over a file of this state folder, or over one that does not say where it is."""
+        found = {}
         for loop in pathlib.Path("/sys/block").glob("loop*/loop/backing_file"):
             try:
-                found.add(f"loop {loop.parts[3]} {loop.read_text().strip()}")
-            except OSError:
-                pass
-        # Mount namespaces of live processes, and every process of ours or of a leased uid.
-        for status in pathlib.Path("/proc").glob("[0-9]*/status"):
-            try:
-                text = status.read_text()
+                file = loop.read_text().strip()
             except OSError:
                 continue
-            name = re.search(r"^Name:\t(.*)$", text, re.M).group(1)
-            uid = int(re.search(r"^Uid:\t(\d+)", text, re.M).group(1))
-            if name.startswith("cerco") or uid >= 1879000000:
-                found.add(f"process {status.parent.name} {name} uid {uid}")
-        for mount in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
-            fields = mount.split()
-            if "cgroup" in fields[fields.index("-") + 1]:
+            if not file.startswith("/") or file.startswith(f"{self.state}/"):
+                found[f"/dev/{loop.parts[3]}"] = file
+        return found
+
+    def look(self):
+        found = {f"process {pid} {name} uid {uid}" for pid, (name, uid) in self.processes().items()}
+        loops = self.loops()
+        found.update(f"loop {device} {file}" for device, file in loops.items())
+        for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+            fields = line.split()
+            kind, source = fields[fields.index("-") + 1:][:2]
+            if fields[4].startswith("/run/netns") or source.startswith("/dev/loop") and source not in loops:
+                continue  # `ip netns`, which cerco never uses, and disks of others
+            found.add(f"mount {fields[3]} {fields[4]}")
+            if "cgroup" in kind:
                 # Groups of others may go while this looks: os.walk passes over them.
                 for folder, names, _ in os.walk(fields[4]):
-                    found.update(f"cgroup {folder}/{name}" for name in names if name.startswith("cerco-"))
+                    found.update(f"cgroup {folder}/{name}" for name in names if self.is_our_group(name))
         if self.state.exists():
             for path in self.state.rglob("*"):
                 kept = path.relative_to(self.state).parts
@@ -138,6 +223,20 @@ class Traces:
                     continue
                 found.add(f"file {path}")
         return found
+
+    def is_our_group(self, name):
+        """Whether a control group is of a run that the journal or a lease of this state folder names."""
+        if not name.startswith("cerco-"):
+            return False
+        if (self.state / "journal" / f"{name.removeprefix('cerco-')}.jsonl").exists():
+            return True
+        for lease in (self.state / "leases").glob("*"):
+            try:
+                if f"/{name}" in lease.read_text():
+                    return True
+            except OSError:
+                pass
+        return False
 
     def now(self):
         """What is there at this moment and was not before."""

@@ -403,7 +403,7 @@ std::uint64_t Inner::base_attributes(const std::string& source) const {
   const bool read_only = prepared_.has(plan::Protection::read_only_base);
   // The host's /dev comes in only where a test took minimal_dev out.
   const bool devices = source == "/dev" && !prepared_.has(plan::Protection::minimal_dev);
-  return kNoSuid | (devices ? 0 : kNoDev) | (read_only ? kReadOnly : 0);
+  return (devices ? 0 : kNoDev) | (read_only ? kReadOnly | kNoSuid : 0);
 }
 
 }  // namespace

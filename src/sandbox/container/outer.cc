@@ -35,7 +35,7 @@ base::Status clone_namespaces(const Prepared& prepared, const StartEnds& ends) {
 
 base::Status map_users(const Prepared& prepared, const StartEnds& ends) {
   if (!prepared.user_space) return {};
-  TRY(priv::leave_user_namespace(Rights::badge()));
+  TRY(priv::leave_user_namespace(Rights::badge(), prepared.owner));
   return tell(ends.channel, NoteKind::user_space, 0);
 }
 
