@@ -135,6 +135,15 @@ def above(pid):
     return found
 
 
+def awaits_others(pid, parent):
+    """Whether a process is dead, with all that it held gone, and only its number is left until somebody above this test asks."""
+    try:
+        dead = re.search(r"^State:\tZ", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)
+    except OSError:
+        return True
+    return bool(dead) and parent in above(os.getpid())
+
+
 def environment_of(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -185,9 +194,11 @@ class Traces:
         """Processes of cerco's or of a sandbox's uid that belong here, as numbers with name and uid."""
         found = {}
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
-            status = status_of(folder.name)
-            if status and (status[0].startswith(OUR_NAMES) or status[1] >= FIRST_LEASE) and self.is_ours(int(folder.name)):
-                found[int(folder.name)] = status[:2]
+            pid, status = int(folder.name), status_of(folder.name)
+            if not status or not status[0].startswith(OUR_NAMES) and status[1] < FIRST_LEASE or awaits_others(pid, status[2]):
+                continue
+            if self.is_ours(pid):
+                found[pid] = status[:2]
         return found
 
     def loops(self):
