@@ -11,8 +11,8 @@
 
 namespace frame {
 
-inline constexpr std::size_t kMaxFrame = 128 * 1024;
-inline constexpr std::size_t kChunk = 64 * 1024;
+inline constexpr std::size_t kMaxFrame = std::size_t{128} * 1024;
+inline constexpr std::size_t kChunk = std::size_t{64} * 1024;
 
 // --- Control channel: supervisor → init ------------------------------------------------------
 

@@ -12,7 +12,7 @@
 namespace cli {
 namespace {
 
-constexpr std::size_t kMaxSecret = 64 * 1024;
+constexpr std::size_t kMaxSecret = std::size_t{64} * 1024;
 constexpr std::int64_t kCommandMs = 30'000;
 
 std::string where(const policy::Credential& credential) {

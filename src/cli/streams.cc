@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-constexpr std::size_t kPiece = 64 * 1024;
+constexpr std::size_t kPiece = std::size_t{64} * 1024;
 constexpr short kGone = POLLERR | POLLNVAL;
 
 }  // namespace

@@ -131,8 +131,9 @@ TEST_F(LandlockTest, abstract_sockets_and_signals_end_at_the_domain) {
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
   ASSERT_EQ(::listen(listener.get(), 8), 0);
   const auto connects = [&]() -> long {
-    return ::connect(::socket(AF_UNIX, SOCK_STREAM, 0), reinterpret_cast<sockaddr*>(&address),
-                     size);
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    if (fd < 0) return fd;
+    return ::connect(fd, reinterpret_cast<sockaddr*>(&address), size);
   };
   const auto signals = []() -> long { return ::kill(::getppid(), 0); };
   EXPECT_EQ(error_of(true, connects), EPERM);
@@ -187,7 +188,7 @@ TEST(Capabilities, from_init_to_a_command_nothing_is_left) {
     for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
       EXPECT_EQ(field(status, set), kNoneHeld) << uid << set;
     const std::string ids = std::to_string(uid);
-    EXPECT_EQ(field(status, "Uid"), ids + "\t" + ids + "\t" + ids + "\t" + ids);
+    EXPECT_EQ(field(status, "Uid"), fmt::format("{0}\t{0}\t{0}\t{0}", ids));
     EXPECT_EQ(field(status, "Groups"), " ");
   }
 }

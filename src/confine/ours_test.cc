@@ -163,7 +163,7 @@ TEST_F(ShutIn, nothing_is_left_but_the_list) {
   EXPECT_TRUE(ended.exited(7)) << ended.status << ended.output;
   const std::string id = std::to_string(kJournalId);
   for (const std::string& line :
-       {"Uid:\t" + id + "\t" + id + "\t" + id + "\t" + id, "Groups:\t" + std::string(" \n"),
+       {fmt::format("Uid:\t{0}\t{0}\t{0}\t{0}", id), "Groups:\t" + std::string(" \n"),
         std::string("CapEff:\t0000000000000000"), std::string("CapPrm:\t0000000000000000"),
         std::string("CapBnd:\t0000000000000000"), std::string("NoNewPrivs:\t1"),
         std::string("Seccomp:\t2")}) {

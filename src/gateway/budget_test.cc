@@ -1,4 +1,5 @@
-// What a rule's max_up, max_down and max_requests let through: to the byte, all connections together.
+// What a rule's max_up, max_down and max_requests let through: to the byte, all connections
+// together.
 #include "gateway/budget.h"
 
 #include <gtest/gtest.h>
@@ -131,7 +132,7 @@ TEST_F(BudgetTest, DownwardsToo) {
 // Many at once get no more than one: the second finds what the first, still open, has left.
 TEST_F(BudgetTest, ConnectionsShareIt) {
   Upstream upstream([](const Peer& peer) {
-    peer.send(peer.read_exactly(kRaw - 10) .empty() ? "no" : "ok");
+    peer.send(peer.read_exactly(kRaw - 10).empty() ? "no" : "ok");
     (void)peer.read_all();
   });
   serve("raw.example.org", upstream, 7000);
@@ -167,8 +168,8 @@ TEST_F(BudgetTest, ABodyOfUnknownLengthIsCutBeforeItPasses) {
   std::string came;
   Upstream upstream([&](const Peer& peer) { came = peer.read_all(); });
   serve("web.example.org", upstream, 80);
-  const std::string answer = post("Transfer-Encoding: chunked\r\n",
-                                  "7d0\r\n" + std::string(2000, 'x') + "\r\n0\r\n\r\n");
+  const std::string answer =
+      post("Transfer-Encoding: chunked\r\n", "7d0\r\n" + std::string(2000, 'x') + "\r\n0\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 403")) << answer;
   EXPECT_EQ(spent(), 1);
   EXPECT_LE(came.size(), 1024U);

@@ -95,6 +95,7 @@ void make_deep(const std::string& root, int depth, const std::string& name,
                const std::string& beside) {
   base::Fd at(::open(root.c_str(), O_PATH | O_DIRECTORY));
   for (int i = 0; i < depth; ++i) {
+    ASSERT_GE(at.get(), 0);
     ASSERT_EQ(::mkdirat(at.get(), beside.c_str(), 0755), 0);
     ASSERT_EQ(::mkdirat(at.get(), name.c_str(), 0755), 0);
     at = base::Fd(::openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY));

@@ -12,7 +12,7 @@
 
 namespace ipc {
 
-inline constexpr std::size_t kMaxMessage = 160 * 1024;
+inline constexpr std::size_t kMaxMessage = std::size_t{160} * 1024;
 inline constexpr std::size_t kMaxFds = 128;
 
 struct Message {

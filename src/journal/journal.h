@@ -35,8 +35,8 @@ struct Draft {
 };
 
 // Members longer than this are refused (an alert stands in the journal instead of the event).
-inline constexpr std::size_t kMaxMembers = 64 * 1024;  // gateway, broker
-inline constexpr std::size_t kMaxMembersSupervisor = 128 * 1024;
+inline constexpr std::size_t kMaxMembers = std::size_t{64} * 1024;  // gateway, broker
+inline constexpr std::size_t kMaxMembersSupervisor = std::size_t{128} * 1024;
 
 // Hands a Draft over on a producer's channel (gateway, broker). EPIPE when the journal is gone:
 // refuse.

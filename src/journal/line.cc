@@ -8,7 +8,7 @@ namespace journal {
 Lines::Lines(base::Fd file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
 
 base::Result<Lines::Kind> Lines::next() {
-  constexpr std::size_t kChunk = 256 * 1024;
+  constexpr std::size_t kChunk = std::size_t{256} * 1024;
   std::size_t looked = at_;
   while (true) {
     if (const std::size_t end = buffer_.find('\n', looked); end != std::string::npos) {

@@ -40,7 +40,8 @@ struct Files {
 class Recorder {
  public:
   static constexpr std::uint64_t kFileBytes = 64ULL << 20;  // then the next file is wanted
-  static constexpr std::size_t kBatchBytes = 256 * 1024;    // written at once at the latest
+  static constexpr std::size_t kBatchBytes =
+      std::size_t{256} * 1024;  // written at once at the latest
 
   // Reads the task's memory and writes the run's first line into the host chain.
   [[nodiscard]] static base::Result<std::unique_ptr<Recorder>> start(const Open& open,

@@ -83,7 +83,7 @@ constexpr std::size_t kKernelSet = 8;  // bytes of a signal set in the kernel
 
 constexpr unsigned kSmallest = 5;  // 32 bytes
 constexpr unsigned kLargest = 21;  // 2 MiB; above that, pages of its own
-constexpr std::size_t kRefill = 64 * 1024;
+constexpr std::size_t kRefill = std::size_t{64} * 1024;
 
 struct Block {
   Block* next;

@@ -7,7 +7,7 @@
 namespace policy {
 namespace {
 
-constexpr std::size_t kMaxTarget = 16 * 1024;
+constexpr std::size_t kMaxTarget = std::size_t{16} * 1024;
 
 std::unexpected<base::Error> bad_path(std::string what) {
   return base::bad_input("request target", std::move(what), "expected an absolute path");

@@ -11,7 +11,7 @@
 namespace policy {
 
 // Policies are small; what is larger or deeper is refused before it is read.
-inline constexpr std::size_t kMaxText = 1024 * 1024;
+inline constexpr std::size_t kMaxText = std::size_t{1024} * 1024;
 inline constexpr int kMaxDepth = 64;
 
 // A line and a column (from 1, in characters) of the file, or the flag that gave the value.

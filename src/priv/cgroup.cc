@@ -20,7 +20,7 @@ namespace priv {
 
 namespace {
 
-constexpr std::size_t kMostText = 64 * 1024;
+constexpr std::size_t kMostText = std::size_t{64} * 1024;
 
 base::Result<std::string> read_at(int folder, const std::string& file) {
   const base::Fd fd = TRY(os::openat2(folder, file, O_RDONLY, 0, 0));

@@ -32,7 +32,7 @@ constexpr std::uint32_t EXT4_GOING_FLAGS_NOLOGFLUSH = 2;
 constexpr unsigned kLoopMajor = 7;
 constexpr std::uint64_t kBlock = 4096;
 constexpr std::uint64_t kSmallest = 1 << 20;
-constexpr std::size_t kPiece = 256 * 1024;
+constexpr std::size_t kPiece = std::size_t{256} * 1024;
 // Bytes that may be left when the disk counts as full: programs write in pieces of up to a MiB, and
 // what is left when one did not fit is less than that. Of a small disk it is a 64th part.
 constexpr std::uint64_t kFullBelow = 2 << 20;
