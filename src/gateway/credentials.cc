@@ -86,6 +86,7 @@ const std::string& Credentials::name_of_mark(std::size_t mark) const {
 
 std::vector<std::string> Credentials::header_names() const {
   std::vector<std::string> names;
+  names.reserve(slots_.size());
   for (const http::Slot& slot : slots_) names.push_back(slot.header);
   return names;
 }

@@ -175,28 +175,47 @@ base::Result<std::string> releasable(std::string_view text) {
       one_of({kLimits.begin(), kLimits.end()}));
 }
 
+// Below these no command starts: the sandbox's own init, its descriptors, an empty file system.
+constexpr std::uint64_t kLeastMemory = std::uint64_t{4} << 20;
+constexpr std::uint64_t kLeastDisk = std::uint64_t{1} << 20;
+constexpr std::uint64_t kLeastFiles = 16;
+
+using Read = std::function<base::Status(const At&)>;
+
+Read at_least(std::uint64_t least, const std::string& text, const Read& read,
+              const std::uint64_t& value) {
+  return [least, text, read, &value](const At& at) -> base::Status {
+    TRY(read(at));
+    if (value < least) return at.bad(found(at.node), "expected at least " + text);
+    return {};
+  };
+}
+
 base::Status read_limits(const At& at, Limits& out) {
   using enum Unlimited;
-  return read_table(at,
-                    {{"cpus", [&](const At& a) { return read_cpus(a, out.cpus_milli); }},
-                     {"memory", size_into(out.memory, refused, Zero::refused)},
-                     {"swap", size_into(out.swap, refused, Zero::allowed)},
-                     {"processes", count_into(out.processes, kMostProcesses, refused)},
-                     {"disk", size_into(out.disk, refused, Zero::refused)},
-                     {"inodes", count_into(out.inodes, kMostInodes, refused)},
-                     {"files", count_into(out.files, kMostFiles, refused)},
-                     {"output", size_into(out.output, allowed, Zero::refused)},
-                     {"wall", duration_into(out.wall_ms, allowed)},
-                     {"idle", duration_into(out.idle_ms, allowed)},
-                     {"cpu",
-                      [&](const At& a) {
-                        return only_unlimited(a, duration_into(out.cpu_ms, allowed), out.cpu_ms);
-                      }},
-                     {"io",
-                      [&](const At& a) {
-                        return only_unlimited(a, size_into(out.io, allowed, Zero::refused), out.io);
-                      }},
-                     {"not_required", list_into(out.not_required, "[\"memory\"]", releasable)}});
+  return read_table(
+      at, {{"cpus", [&](const At& a) { return read_cpus(a, out.cpus_milli); }},
+           {"memory", at_least(kLeastMemory, "4MiB", size_into(out.memory, refused, Zero::refused),
+                               out.memory)},
+           {"swap", size_into(out.swap, refused, Zero::allowed)},
+           {"processes", count_into(out.processes, kMostProcesses, refused)},
+           {"disk",
+            at_least(kLeastDisk, "1MiB", size_into(out.disk, refused, Zero::refused), out.disk)},
+           {"inodes", count_into(out.inodes, kMostInodes, refused)},
+           {"files",
+            at_least(kLeastFiles, "16", count_into(out.files, kMostFiles, refused), out.files)},
+           {"output", size_into(out.output, allowed, Zero::refused)},
+           {"wall", duration_into(out.wall_ms, allowed)},
+           {"idle", duration_into(out.idle_ms, allowed)},
+           {"cpu",
+            [&](const At& a) {
+              return only_unlimited(a, duration_into(out.cpu_ms, allowed), out.cpu_ms);
+            }},
+           {"io",
+            [&](const At& a) {
+              return only_unlimited(a, size_into(out.io, allowed, Zero::refused), out.io);
+            }},
+           {"not_required", list_into(out.not_required, "[\"memory\"]", releasable)}});
 }
 
 base::Result<std::string> resolver(std::string_view text) {
