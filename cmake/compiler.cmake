@@ -5,7 +5,7 @@ target_compile_options(cerco_flags INTERFACE
   -Wimplicit-fallthrough -Wunused -Wno-missing-field-initializers -Wno-gnu-statement-expression
   -Wno-missing-designated-field-initializers -Werror
   -fno-strict-aliasing -fstack-protector-strong)
-target_include_directories(cerco_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/cmake)
+target_include_directories(cerco_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_definitions(cerco_flags INTERFACE FMT_HEADER_ONLY=1 _GNU_SOURCE=1)
 target_link_options(cerco_flags INTERFACE -fuse-ld=lld -Wl,-z,relro,-z,now)
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
@@ -15,7 +15,7 @@ set(CMAKE_C_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 find_program(CERCO_CCACHE ccache)
 if(CERCO_CCACHE)
   # A precompiled header is compared by content, so that ccache may serve files that use one.
-  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/tools/compile ${CMAKE_SOURCE_DIR})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CERCO_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
   add_compile_options(-Xclang -fno-pch-timestamp)
 endif()
