@@ -89,6 +89,14 @@ TEST(Hello, N57WithoutName) {
   EXPECT_EQ(result.hello.server_name, "");
 }
 
+// A second hello in the same flight, in a record of its own, changes nothing.
+TEST(Hello, N62OnlyTheFirstCounts) {
+  const std::string first = real_hello("a.test", "");
+  const std::string second = real_hello("b.test", "");
+  EXPECT_EQ(name_of(first + second), "a.test");
+  EXPECT_EQ(name_of(second + first), "b.test");
+}
+
 // N61: in pieces of any size, on the wire and in records.
 TEST(Hello, N61InPieces) {
   const std::string whole = real_hello("a.test", "");

@@ -41,7 +41,7 @@ def problem(target):
             suite, _, test = name.partition(".")
             if not re.search(rf"TEST(_F|_P)?\(\s*{re.escape(suite)},\s*{re.escape(test)}\s*\)", text):
                 return f"{path} has no test {name}"
-        elif not name or name not in text:
+        elif not re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![0-9])", text) or not name:
             return f"{path} has no row {name}"
     return None
 
@@ -69,5 +69,6 @@ def test_enough_cases_have_tests():
 def test_a_target_that_does_not_exist_is_found():
     assert problem("tests/e2e/test_run.py::test_that_is_not_there")
     assert problem("tests/e2e/nothing.py::test_x")
+    assert problem("tests/cases/hosts.txt::N3"), "N31 is another row"
     assert problem("later: ")
     assert problem("later: the gateway in depth") is None

@@ -3,12 +3,13 @@
 # sanitized
 import json
 import os
+import re
 import signal
 import subprocess
 
 import pytest
 
-from cerco import GUARD, find_below, wait_until
+from cerco import GUARD, SANITIZED, find_below, wait_until
 from world import DNS, FORBIDDEN, PUBLIC, PUBLIC6
 
 POLICY = f"""
@@ -332,6 +333,20 @@ def test_no_network_at_all_by_default(net):
     """F32: only lo, every connect fails, and a sandbox that never speaks costs no gateway."""
     result = net.box.run("--", "sh", "-c", "ls /sys/class/net 2>/dev/null; cat /proc/net/dev | tail -n +3 | cut -d: -f1; getent hosts api.test || echo none")
     assert result.text.split() == ["lo", "none"], result
+
+
+def test_a_large_body_goes_through_a_small_gateway(net):
+    """F35: the most memory that the gateway ever had, as the kernel counts it."""
+    size = 200_000_000
+    path = net.folder / "large.toml"
+    path.write_text(POLICY)
+    process = net.box.start("run", "--policy", path, "--", "sh", "-c", f"curl -sS http://plain.test/bytes/{size} | wc -c; read line",
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    got = process.stdout.readline()
+    status = open(f"/proc/{find_below(process, 'cerco-gateway')}/status").read()
+    process.communicate(b"\n", timeout=GUARD)
+    assert int(got) == size
+    assert int(re.search(r"^VmHWM:\s+(\d+) kB", status, re.M)[1]) * 1024 < (160 if SANITIZED else 64) * 1_000_000
 
 
 def test_the_gateway_dead_is_a_refusal_and_not_a_hang(net):

@@ -1,5 +1,9 @@
 // A container from start to end: what it leaves, and what a start that fails says.
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <linux/nsfs.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,6 +11,7 @@
 #include <csignal>
 #include <functional>
 
+#include "os/os.h"
 #include "sandbox/container/fixture.h"
 
 namespace sandbox::testing {
@@ -93,6 +98,25 @@ TEST(Container, E105TheNextRunFindsNothingOfTheLast) {
   ASSERT_TRUE(second);
   EXPECT_EQ(second->host_uid(0), uid);
   EXPECT_EQ(run(*second, look, As::agent).output, "");
+}
+
+// E96: inotify, queued signals and messages are counted for the owner of the user namespace as
+// well.
+TEST(Container, E96WhatTheKernelCountsPerUserIsNotCountedForRoot) {
+  const TempFolder state;
+  const auto sandbox = start_ready(whole_plan(state.path()));
+  ASSERT_TRUE(sandbox);
+  const auto about =
+      os::read_file(fmt::format("/proc/self/fdinfo/{}", sandbox->init_pidfd()), 4096);
+  ASSERT_TRUE(about);
+  const auto at = about->find("Pid:\t");
+  ASSERT_NE(at, std::string::npos) << *about;
+  const int pid = std::stoi(about->substr(at + 5));
+  const auto space = os::open(fmt::format("/proc/{}/ns/user", pid), O_RDONLY, 0);
+  ASSERT_TRUE(space);
+  uid_t owner = 0;
+  ASSERT_EQ(::ioctl(space->get(), NS_GET_OWNER_UID, &owner), 0);
+  EXPECT_EQ(owner, sandbox->host_uid(0));
 }
 
 TEST(Container, SandboxesAtTheSameTimeHaveUidsOfTheirOwn) {
