@@ -44,6 +44,9 @@ inline constexpr std::size_t kMaxMembersSupervisor = std::size_t{128} * 1024;
 
 // --- The supervisor's channel, supervisor → journal --------------------------------------------
 
+// A run's file that has grown so far is followed by the next.
+inline constexpr std::uint64_t kFileBytes = 64ULL << 20;
+
 // First message; its descriptors are those of open_files(). `actions` are the detectors' actions by
 // name
 // ("blocked_range" → "kill"); a detector that is not named has the contract's default.
@@ -51,9 +54,10 @@ struct Open {
   std::string run;
   std::string task;
   std::map<std::string, std::string> actions;
+  std::uint64_t file_bytes = kFileBytes;
   template <class W>
   void fields(W& w) {
-    w(run, task, actions);
+    w(run, task, actions, file_bytes);
   }
 };
 // Another producer: its end of the pair comes along as a descriptor. `who` is "gateway", "broker".

@@ -42,6 +42,7 @@ Recorder::Recorder(const Open& open, SigningKey key, Files files, TaskMemory mem
       host_(std::move(files.host), std::move(files.last), key_),
       memory_file_(std::move(files.memory)),
       detectors_(open.actions, std::move(memory)),
+      file_bytes_(open.file_bytes),
       writing_second_(clock.steady().seconds),
       dropped_second_(clock.steady().seconds) {}
 
@@ -129,7 +130,7 @@ base::Status Recorder::flush() {
 }
 
 std::uint64_t Recorder::take_file_wish() {
-  if (file_wished_ || chain_.file_bytes() < kFileBytes) return 0;
+  if (file_wished_ || chain_.file_bytes() < file_bytes_) return 0;
   file_wished_ = true;
   return file_number_ + 1;
 }
@@ -147,7 +148,6 @@ base::Result<Summary> Recorder::finish(std::string_view at) {
   chain_.checkpoint(wall);
   TRY(flush());
   TRY(host_.head(run_, at, chain_.events(), chain_.head(), wall));
-  TRY(start_writing());
   Summary summary;
   summary.events = chain_.events();
   summary.head = chain_.head();

@@ -39,7 +39,6 @@ struct Files {
 
 class Recorder {
  public:
-  static constexpr std::uint64_t kFileBytes = 64ULL << 20;  // then the next file is wanted
   static constexpr std::size_t kBatchBytes =
       std::size_t{256} * 1024;  // written at once at the latest
 
@@ -67,11 +66,13 @@ class Recorder {
   // Last checkpoint, last host line (`at`: "end" or "abandoned"). Nothing is taken afterwards.
   [[nodiscard]] base::Result<Summary> finish(std::string_view at);
 
+  // Asks the kernel to begin writing to the disk, and does not wait for it.
+  [[nodiscard]] base::Status start_writing();
+
  private:
   Recorder(const Open& open, SigningKey key, Files files, TaskMemory memory, const Clock& clock);
   [[nodiscard]] base::Result<std::uint64_t> add(std::string_view type, std::string_view members);
   [[nodiscard]] base::Status checkpoint();
-  [[nodiscard]] base::Status start_writing();
   [[nodiscard]] base::Status alert(const Finding& finding, std::uint64_t evidence);
 
   const Clock& clock_;
@@ -84,6 +85,7 @@ class Recorder {
   Refusals refusals_;
   std::vector<Alarm> alarms_;
   std::uint64_t alerts_ = 0;
+  std::uint64_t file_bytes_;
   std::uint64_t file_number_ = 1;
   bool file_wished_ = false;
   std::int64_t writing_second_ = 0;

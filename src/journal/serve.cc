@@ -168,7 +168,8 @@ class Service {
     TRY(recorder_->report_dropped(supervisor_, Recorder::When::now));
     const Summary summary = TRY(recorder_->finish(finished_ ? "end" : "abandoned"));
     TRY(settle());
-    return answer(summary);
+    TRY(answer(summary));
+    return recorder_->start_writing();
   }
 
   SystemClock clock_;

@@ -30,13 +30,16 @@ base::Result<base::Fd> open(const std::string& path, int flags, unsigned mode) {
 }
 
 base::Result<std::string> read_some(int fd, std::size_t most, std::string_view what) {
-  std::string bytes(most, '\0');
+  std::string bytes;
   ssize_t got = -1;
-  do {
-    got = ::read(fd, bytes.data(), bytes.size());
-  } while (got < 0 && errno == EINTR);
+  // Not filled with zeros first: pages that nothing is read into are never touched.
+  bytes.resize_and_overwrite(most, [&](char* room, std::size_t size) {
+    do {
+      got = ::read(fd, room, size);
+    } while (got < 0 && errno == EINTR);
+    return got < 0 ? 0 : static_cast<std::size_t>(got);
+  });
   if (got < 0) return base::system_error("read " + std::string(what));
-  bytes.resize(static_cast<std::size_t>(got));
   return bytes;
 }
 
@@ -44,27 +47,27 @@ namespace {
 
 // read(2) at a place of our own choice: processes that inherited one description share its
 // position. Pipes have none.
-ssize_t read_at(int fd, std::string& bytes, std::size_t have) {
+ssize_t read_more(int fd, std::string& bytes, std::size_t chunk) {
+  const std::size_t have = bytes.size();
   ssize_t got = -1;
-  do {
-    got = ::pread(fd, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
-    if (got < 0 && errno == ESPIPE) got = ::read(fd, bytes.data() + have, bytes.size() - have);
-  } while (got < 0 && errno == EINTR);
+  bytes.resize_and_overwrite(have + chunk, [&](char* room, std::size_t size) {
+    do {
+      got = ::pread(fd, room + have, size - have, static_cast<off_t>(have));
+      if (got < 0 && errno == ESPIPE) got = ::read(fd, room + have, size - have);
+    } while (got < 0 && errno == EINTR);
+    return have + (got < 0 ? 0 : static_cast<std::size_t>(got));
+  });
   return got;
 }
 
 }  // namespace
 
 base::Result<std::string> read_all(int fd, std::size_t most, std::string_view what) {
-  // A small bound needs no large buffer, whose pages cost more than the read.
   const std::size_t chunk = most < 65536 ? most + 1 : 65536;
   std::string bytes;
   while (true) {
-    const std::size_t have = bytes.size();
-    bytes.resize(have + chunk);
-    const ssize_t got = read_at(fd, bytes, have);
+    const ssize_t got = read_more(fd, bytes, chunk);
     if (got < 0) return base::system_error("read " + std::string(what));
-    bytes.resize(have + static_cast<std::size_t>(got));
     if (got == 0) return bytes;
     if (bytes.size() > most) {
       return base::bad_input(std::string(what), "larger than " + std::to_string(most) + " bytes",

@@ -58,4 +58,8 @@ base::Result<Child> fork_child(std::span<const int> keep, const std::function<in
   return child;
 }
 
+void let_go_of_streams() {
+  if (detach_streams()) (void)::dup2(0, 2);
+}
+
 }  // namespace os

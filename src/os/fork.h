@@ -16,4 +16,8 @@ namespace os {
 [[nodiscard]] base::Result<Child> fork_child(std::span<const int> keep,
                                              const std::function<int()>& act);
 
+// 0, 1 and 2 become /dev/null, so that whoever reads what they stood for sees its end. Where that
+// fails they stay.
+void let_go_of_streams();
+
 }  // namespace os

@@ -103,8 +103,10 @@ base::Result<Child> spawn(std::span<const std::string> argv, std::span<const std
   base::Fd reader(report[0]);
   base::Fd writer(report[1]);
   const int parent = ::getpid();
-  const int pid = ::fork();
-  if (pid < 0) return base::system_error("fork");
+  // It runs in our memory until it executes, so that no page table is copied: become() touches
+  // nothing but its own stack.
+  const int pid = ::vfork();
+  if (pid < 0) return base::system_error("vfork");
   if (pid == 0) {
     // The report pipe itself must survive until execve: move it out of the way of the numbers to
     // fill.

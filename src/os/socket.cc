@@ -43,8 +43,7 @@ base::Status send_message(int socket, std::string_view bytes, std::span<const in
 
 base::Result<Received> receive_message(int socket, std::size_t most, std::size_t most_fds) {
   Received received;
-  received.bytes.resize(most);
-  iovec part = {received.bytes.data(), received.bytes.size()};
+  iovec part = {};
   std::vector<char> control(CMSG_SPACE(most_fds * sizeof(int)));
   msghdr message = {};
   message.msg_iov = &part;
@@ -52,9 +51,14 @@ base::Result<Received> receive_message(int socket, std::size_t most, std::size_t
   message.msg_control = control.data();
   message.msg_controllen = control.size();
   ssize_t got = -1;
-  do {
-    got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
+  // Not filled with zeros first: most messages need a page or two of the room.
+  received.bytes.resize_and_overwrite(most, [&](char* room, std::size_t size) {
+    part = {room, size};
+    do {
+      got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && errno == EINTR);
+    return got < 0 ? 0 : static_cast<std::size_t>(got);
+  });
   if (got < 0) return base::system_error("recvmsg");
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
@@ -68,7 +72,6 @@ base::Result<Received> receive_message(int socket, std::size_t most, std::size_t
   }
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
     return base::system_error("recvmsg", EMSGSIZE);
-  received.bytes.resize(static_cast<std::size_t>(got));
   received.end = got == 0;
   return received;
 }

@@ -30,20 +30,18 @@ FileLock::~FileLock() {
 
 base::Result<std::string> read_at(int fd, std::size_t most, std::uint64_t offset,
                                   std::string_view what) {
-  constexpr std::size_t kStep = 16384;  // what is asked for is filled with zeros first
+  constexpr std::size_t kStep = 16384;
   std::string bytes;
-  std::size_t filled = 0;
-  while (filled < most) {
+  ssize_t got = 1;
+  while (got != 0 && bytes.size() < most) {
+    const std::size_t filled = bytes.size();
     const std::size_t step = std::min(most - filled, std::max(kStep, filled));
-    bytes.resize(filled + step);
-    const ssize_t got =
-        ::pread(fd, bytes.data() + filled, step, static_cast<off_t>(offset + filled));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return base::system_error("read " + std::string(what));
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
+    bytes.resize_and_overwrite(filled + step, [&](char* room, std::size_t) {
+      got = ::pread(fd, room + filled, step, static_cast<off_t>(offset + filled));
+      return filled + (got < 0 ? 0 : static_cast<std::size_t>(got));
+    });
+    if (got < 0 && errno != EINTR) return base::system_error("read " + std::string(what));
   }
-  bytes.resize(filled);
   return bytes;
 }
 

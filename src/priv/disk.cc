@@ -5,17 +5,13 @@
 #include <fmt/format.h>
 #include <linux/types.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "os/os.h"
 #include "priv/loop.h"
@@ -30,166 +26,15 @@ namespace {
 constexpr std::uint32_t EXT4_GOING_FLAGS_NOLOGFLUSH = 2;
 
 constexpr unsigned kLoopMajor = 7;
-constexpr std::uint64_t kBlock = 4096;
-constexpr std::uint64_t kSmallest = 1 << 20;
-constexpr std::size_t kPiece = std::size_t{256} * 1024;
 // Bytes that may be left when the disk counts as full: programs write in pieces of up to a MiB, and
 // what is left when one did not fit is less than that. Of a small disk it is a 64th part.
 constexpr std::uint64_t kFullBelow = 2 << 20;
 constexpr std::uint64_t kFullPart = 64;
-// Changes with the options of mkfs below, so that an older pattern is not taken.
-constexpr const char* kFormat = "1";
-
-DiskSize rounded(DiskSize size) {
-  size.bytes = std::max(size.bytes / kBlock * kBlock, kSmallest);
-  // An inode takes 256 bytes: more than one a block would leave no room for data.
-  size.inodes = std::clamp<std::uint64_t>(size.inodes, 64, size.bytes / kBlock);
-  return size;
-}
-
-std::string folder_of(const std::string& state_dir) {
-  return state_dir + "/patterns";
-}
-
-std::string pattern_path(const std::string& state_dir, DiskSize size) {
-  return fmt::format("{}/{}-{}-{}.ext4", folder_of(state_dir), size.bytes, size.inodes, kFormat);
-}
-
-// A file without a name. Where the file system has no O_TMPFILE, one whose name goes at once.
-base::Result<base::Fd> nameless(const std::string& folder) {
-  auto file = os::open(folder, O_RDWR | O_TMPFILE, 0600);
-  if (file || (file.error().number != EOPNOTSUPP && file.error().number != EISDIR)) return file;
-  const std::string path = folder + "/" + base::random_base32(16) + ".new";
-  file = os::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-  if (file) ::unlink(path.c_str());
-  return file;
-}
-
-// No journal and no barriers: the disk ends with the run, so nothing on it must outlive a crash.
-// The inode tables count as zeroed, as those of a sparse file are.
-base::Status format(int image, DiskSize size) {
-  const std::string target = "/proc/self/fd/9";
-  const std::vector<std::string> argv = {
-      "/sbin/mkfs.ext4",
-      "-q",
-      "-F",
-      "-b",
-      "4096",
-      "-m",
-      "0",
-      "-N",
-      std::to_string(size.inodes),
-      "-O",
-      "none,sparse_super,large_file,huge_file,filetype,dir_index,dir_nlink,ext_attr,extra_isize,"
-      "extent,flex_bg,uninit_bg",
-      "-E",
-      "lazy_itable_init=0,assume_storage_prezeroed=1,root_owner=0:0,nodiscard",
-      target};
-  const std::array<std::string, 2> env = {"MKE2FS_CONFIG=/dev/null", "LANG=C"};
-  // What it says is worth reading only when it fails: it warns of an empty configuration.
-  const base::Fd words(::memfd_create("mkfs", MFD_CLOEXEC));
-  if (!words.open()) return base::system_error("memfd_create");
-  const std::array<std::pair<int, int>, 2> fds = {std::pair{words.get(), 2}, std::pair{image, 9}};
-  os::Child mkfs = TRY(os::spawn(argv, env, fds));
-  const int status = TRY(mkfs.wait());
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    const std::string said = os::read_all(words.get(), 64 * 1024, "mkfs").value_or("");
-    return base::fail(base::Kind::system, "mkfs.ext4",
-                      fmt::format("ended with {:#x}: {}", status, base::printable(said)),
-                      "a disk that can be formatted");
-  }
-  return {};
-}
-
-base::Result<base::Fd> open_pattern(const std::string& path, std::uint64_t bytes) {
-  base::Fd pattern = TRY(os::open(path, O_RDONLY | O_NOFOLLOW, 0));
-  const struct stat status = TRY(os::fstat(pattern.get(), path));
-  if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != bytes) {
-    return base::bad_input(path, "not a pattern of this size", "no such file");
-  }
-  return pattern;
-}
-
-bool all_zero(std::string_view bytes) {
-  return bytes.empty() ||
-         (bytes[0] == '\0' && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
-}
-
-// Writes the blocks that hold something; neighbours go in one call.
-base::Status copy_piece(int to, std::string_view bytes, off_t offset) {
-  while (!bytes.empty()) {
-    std::size_t zeros = 0;
-    while (zeros < bytes.size() && all_zero(bytes.substr(zeros, kBlock))) zeros += kBlock;
-    zeros = std::min(zeros, bytes.size());
-    bytes.remove_prefix(zeros);
-    offset += static_cast<off_t>(zeros);
-    std::size_t length = 0;
-    while (length < bytes.size() && !all_zero(bytes.substr(length, kBlock))) length += kBlock;
-    length = std::min(length, bytes.size());
-    if (length == 0) continue;
-    if (::pwrite(to, bytes.data(), length, offset) != static_cast<ssize_t>(length)) {
-      return base::system_error("write disk image");
-    }
-    bytes.remove_prefix(length);
-    offset += static_cast<off_t>(length);
-  }
-  return {};
-}
-
-base::Status copy_pattern(int from, int to, std::uint64_t bytes) {
-  std::string piece(kPiece, '\0');
-  for (off_t at = ::lseek(from, 0, SEEK_DATA); at >= 0; at = ::lseek(from, at, SEEK_DATA)) {
-    const off_t end = ::lseek(from, at, SEEK_HOLE);
-    while (at < end) {
-      const auto want = std::min<std::size_t>(piece.size(), static_cast<std::size_t>(end - at));
-      const ssize_t got = ::pread(from, piece.data(), want, at);
-      if (got <= 0) return base::system_error("read disk pattern", got < 0 ? errno : EIO);
-      TRY(copy_piece(to, std::string_view(piece).substr(0, static_cast<std::size_t>(got)), at));
-      at += got;
-    }
-  }
-  if (errno != ENXIO) return base::system_error("read disk pattern");
-  if (::ftruncate(to, static_cast<off_t>(bytes)) != 0) return base::system_error("size disk image");
-  return {};
-}
-
-// The pattern, from its file or made anew.
-base::Result<base::Fd> pattern_for(const std::string& state_dir, DiskSize size) {
-  const std::string path = pattern_path(state_dir, size);
-  auto found = open_pattern(path, size.bytes);
-  if (found || found.error().number != ENOENT) return found;
-  TRY(os::make_folders(folder_of(state_dir), 0700));
-  const base::Fd image = TRY(nameless(folder_of(state_dir)));
-  if (::ftruncate(image.get(), static_cast<off_t>(size.bytes)) != 0) {
-    return base::system_error("size disk pattern");
-  }
-  TRY(format(image.get(), size));
-  // Sparse again, whatever mkfs wrote as zeros.
-  base::Fd copy = TRY(nameless(folder_of(state_dir)));
-  TRY(copy_pattern(image.get(), copy.get(), size.bytes));
-  // It gets its name when it is whole, so that nobody finds a part of one. Where another start was
-  // quicker (EEXIST), or a file that had a name cannot get one again (ENOENT), this one serves
-  // once.
-  const std::string made = fmt::format("/proc/self/fd/{}", copy.get());
-  if (::linkat(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0 &&
-      errno != EEXIST && errno != ENOENT) {
-    return base::system_error("link " + path);
-  }
-  return copy;
-}
 
 }  // namespace
 
-base::Status make_pattern(Badge, const std::string& state_dir, DiskSize size) {
-  const auto made = pattern_for(state_dir, rounded(size));
-  return made ? base::Status() : std::unexpected(made.error());
-}
-
-base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir, DiskSize wanted) {
-  const DiskSize size = rounded(wanted);
-  const base::Fd pattern = TRY(pattern_for(state_dir, size));
-  const base::Fd image = TRY(nameless(folder_of(state_dir)));
-  TRY(copy_pattern(pattern.get(), image.get(), size.bytes));
+base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir, DiskSize size) {
+  const base::Fd image = TRY(take_image(badge, state_dir, size));
   const base::Fd device = TRY(attach_loop(image.get()));
   const std::string source = fmt::format("/proc/self/fd/{}", device.get());
   return new_mount(badge, "ext4",

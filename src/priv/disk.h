@@ -6,21 +6,12 @@
 
 #include "base/base.h"
 #include "priv/badge.h"
+#include "priv/disk_shelf.h"
 
 namespace priv {
 
-struct DiskSize {
-  std::uint64_t bytes = 0;
-  std::uint64_t inodes = 0;
-};
-
-// Makes sure that a formatted pattern of that size lies in STATE/patterns: an image that mkfs.ext4
-// wrote, and that nobody ever mounts or writes. Its name carries the size, the inodes and the
-// format. Safe: writes below `state_dir` only.
-[[nodiscard]] base::Status make_pattern(Badge badge, const std::string& state_dir, DiskSize size);
-
-// A fresh disk: what the pattern holds is copied into a new sparse file that has no name, so that
-// nothing is left of it whatever happens; a loop device and a mount (nosuid, nodev) hold it. When
+// A fresh disk: a sparse image from the shelf that has no name, so that nothing is left of it
+// whatever happens; a loop device and a mount (nosuid, nodev) hold it. When
 // the last mount goes, the device and the file go with it. Safe: the kernel's ext4 only ever reads
 // what our mkfs wrote, never an image from elsewhere.
 [[nodiscard]] base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir,

@@ -139,13 +139,15 @@ base::Status transact_from_outside(Badge, int socket, std::string_view messages)
 
 base::Result<std::string> request(Badge, int socket, std::string_view message) {
   TRY(send_all(socket, message));
-  std::string answer(65536, '\0');
+  std::string answer;
   ssize_t got = -1;
-  do {
-    got = ::recv(socket, answer.data(), answer.size(), 0);
-  } while (got < 0 && errno == EINTR);
+  answer.resize_and_overwrite(65536, [&](char* room, std::size_t size) {
+    do {
+      got = ::recv(socket, room, size, 0);
+    } while (got < 0 && errno == EINTR);
+    return got < 0 ? 0 : static_cast<std::size_t>(got);
+  });
   if (got < 0) return base::system_error("receive netlink");
-  answer.resize(static_cast<std::size_t>(got));
   return answer;
 }
 

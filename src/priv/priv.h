@@ -7,6 +7,7 @@
 #include "priv/badge.h"         // IWYU pragma: export
 #include "priv/cgroup.h"        // IWYU pragma: export
 #include "priv/disk.h"          // IWYU pragma: export
+#include "priv/disk_shelf.h"    // IWYU pragma: export
 #include "priv/lease.h"         // IWYU pragma: export
 #include "priv/mount.h"         // IWYU pragma: export
 #include "priv/namespaces.h"    // IWYU pragma: export

@@ -59,9 +59,11 @@ class Sandbox {
   [[nodiscard]] virtual base::Status thaw() = 0;
   // Drops every connection and refuses new ones, at once.
   [[nodiscard]] virtual base::Status cut_network() = 0;
-  // Kills every process and waits until none is left; then mounts, namespaces, cgroups, loop
-  // device, disk image and uid lease are gone. Idempotent. An error names what could not be
-  // removed.
+  // Kills every process and waits until none is left; then namespaces, cgroups and uid lease are
+  // gone, and nobody can reach the disk. Idempotent. An error names what could not be removed.
+  [[nodiscard]] virtual base::Status end() = 0;
+  // end(), and the disk's unmount, loop device and image, which takes the kernel longest and cannot
+  // fail. Idempotent.
   [[nodiscard]] virtual base::Status destroy() = 0;
 };
 

@@ -1,8 +1,6 @@
 // The other processes of a run.
 #include "supervisor/parts.h"
 
-#include <fcntl.h>
-
 #include <array>
 
 namespace supervisor {
@@ -25,15 +23,7 @@ base::Result<Part> start_part(const plan::Plan& plan, const std::string& program
 }  // namespace
 
 base::Result<Part> start_journal(const plan::Plan& plan, int plan_memfd) {
-  const std::string folder = plan.state_dir + "/journal";
-  const std::string keys = plan.state_dir + "/keys";
-  TRY(os::make_folders(folder, 0700));
-  TRY(os::make_folders(keys, 0700));
-  const base::Fd run = TRY(
-      os::open(folder + "/" + plan.run + ".jsonl", O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0600));
-  const base::Fd host = TRY(os::open(folder + "/host.jsonl", O_RDWR | O_APPEND | O_CREAT, 0600));
-  const base::Fd keys_folder = TRY(os::open(keys, O_RDONLY | O_DIRECTORY, 0));
-  const base::Fd journal_folder = TRY(os::open(folder, O_RDONLY | O_DIRECTORY, 0));
+  const std::vector<base::Fd> files = TRY(journal::open_files(plan.state_dir, plan.run));
   Part part = TRY(start_part(plan, "cerco-journal", plan_memfd, {}));
 
   const policy::Alerts& alerts = plan.policy.alerts;
@@ -45,10 +35,18 @@ base::Result<Part> start_journal(const plan::Plan& plan, int plan_memfd) {
                      {"new_destination", text(alerts.new_destination)},
                      {"request_spike", text(alerts.request_spike)},
                      {"placeholder_misuse", text(alerts.placeholder_misuse)},
-                     {"placeholder_in_body", text(alerts.placeholder_in_body)}}};
-  const std::array<int, 4> fds = {run.get(), host.get(), keys_folder.get(), journal_folder.get()};
+                     {"placeholder_in_body", text(alerts.placeholder_in_body)}},
+                    journal::kFileBytes};
+  std::vector<int> fds;
+  for (const auto& file : files) fds.push_back(file.get());
   TRY_IN("journal", ipc::send_value(part.control, open, fds));
   return part;
+}
+
+base::Status give_next_file(const Part& journal, const plan::Plan& plan, std::uint64_t number) {
+  const base::Fd file = TRY(journal::open_next(plan.state_dir, plan.run, number));
+  const std::array<int, 1> fds = {file.get()};
+  return ipc::send_value(journal.control, journal::ToJournal(journal::File{number}), fds);
 }
 
 base::Result<ipc::Channel> add_producer(const Part& journal, const std::string& who) {

@@ -21,6 +21,9 @@ struct Part {
 
 // The journal of the run: files made, Open sent. The answer (Opened) is awaited by the caller.
 [[nodiscard]] base::Result<Part> start_journal(const plan::Plan& plan, int plan_memfd);
+// Answers NextFile: makes RUN.`number`.jsonl and hands it over. An error when there is one already.
+[[nodiscard]] base::Status give_next_file(const Part& journal, const plan::Plan& plan,
+                                          std::uint64_t number);
 // Gives the journal a new producer and returns the producer's end.
 [[nodiscard]] base::Result<ipc::Channel> add_producer(const Part& journal, const std::string& who);
 // The broker with the caller's secrets; `gateway_end` is the gateway's end of the lease channel.

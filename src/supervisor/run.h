@@ -15,6 +15,8 @@ namespace supervisor {
 
 using Clock = std::chrono::steady_clock;
 
+inline constexpr std::uint64_t kCommand = 1;  // the id of the one command of `cerco run`
+
 class Run {
  public:
   Run(ipc::Channel caller, Verify verify) : caller_(std::move(caller)), verify_(verify) {}
@@ -32,9 +34,22 @@ class Run {
   base::Status start_command();
   void loop();
   void end_sandbox();
-  void report();
-  void linger();
   void report_failed_start(const base::Error& error);
+  void report();
+  void clear_away();
+  void linger();
+
+  // The steps of end_sandbox().
+  void take_counts();
+  void serve_taking();
+  void close_down();
+  void drain_gateway();
+  void retire_broker();
+  void tell_over();
+  void tell_not_started();
+  void await_finish();
+  void finish_journal();
+  [[nodiscard]] journal::Summary journal_summary();
 
   // What the loop does with each thing that becomes readable.
   void watch(std::vector<pollfd>& polled) const;
@@ -56,10 +71,11 @@ class Run {
   [[nodiscard]] base::Result<std::string> trust_bundle();
   [[nodiscard]] bool network_is_idle() const;
   [[nodiscard]] int milliseconds_to_wait() const;
-  void drain_gateway();
-  void retire_broker();
   template <class Message>
-  void tell_caller(const Message& message);
+  void tell_caller(const Message& message) {
+    if (caller_gone_) return;
+    if (!ipc::send_value(caller_, ToCaller(message), {})) caller_gone_ = true;
+  }
 
   ipc::Channel caller_;
   Verify verify_;
@@ -95,8 +111,8 @@ class Run {
   bool finished_ = false;  // the caller said Finish or is gone
   bool caller_gone_ = false;
   bool journal_lost_ = false;
+  bool journal_finishing_ = false;  // it was told to end, and its Summary is due
   bool network_cut_ = false;
-  std::uint64_t refusals_logged_ = 0;
 };
 
 }  // namespace supervisor

@@ -78,7 +78,7 @@ base::Status Container::end_processes() {
   return killed;
 }
 
-base::Status Container::destroy() {
+base::Status Container::end() {
   if (const auto ended = end_processes(); !ended) {
     held_.lease.abandon();  // the uids stay closed until the garbage collector found them unused
     return ended;
@@ -87,15 +87,20 @@ base::Status Container::destroy() {
   held_.capture = CaptureSockets();
   held_.rules.reset();
   held_.memory.reset();
-  // Every other mount of the disk is gone. Where this fails the kernel only takes longer.
-  if (held_.disk.open()) (void)priv::discard_disk(Rights::badge(), held_.disk.get());
-  held_.disk.reset();
   if (const auto removed = held_.groups.remove(); !removed) {
     held_.lease.abandon();
     return removed;
   }
   held_.lease.release();
   return {};
+}
+
+base::Status Container::destroy() {
+  const auto ended = end();
+  // Every other mount of the disk is gone. Where this fails the kernel only takes longer.
+  if (held_.disk.open()) (void)priv::discard_disk(Rights::badge(), held_.disk.get());
+  held_.disk.reset();
+  return ended;
 }
 
 }  // namespace sandbox

@@ -39,6 +39,7 @@ class Container final : public Sandbox {
   [[nodiscard]] base::Status freeze() override { return held_.groups.freeze(); }
   [[nodiscard]] base::Status thaw() override { return held_.groups.thaw(); }
   [[nodiscard]] base::Status cut_network() override;
+  [[nodiscard]] base::Status end() override;
   [[nodiscard]] base::Status destroy() override;
 
  private:

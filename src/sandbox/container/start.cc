@@ -223,7 +223,7 @@ base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan,
 base::Status prepare_spare(const plan::Plan& plan) {
   const auto* disk = step_of<plan::MountDisk>(plan);
   if (disk == nullptr) return {};
-  return priv::make_pattern(badge(), plan.state_dir, {disk->size, disk->inodes});
+  return priv::fill_shelf(badge(), plan.state_dir, {disk->size, disk->inodes});
 }
 
 }  // namespace sandbox

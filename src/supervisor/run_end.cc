@@ -1,0 +1,203 @@
+// The end of a run: what is left is ended, counted, recorded, reported and cleared away, in that
+// order.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/frame.h"
+#include "supervisor/record.h"
+#include "supervisor/run.h"
+
+namespace supervisor {
+
+namespace {
+
+constexpr int kPatienceMs = 10'000;  // longest wait for a part's last answer
+
+std::uint64_t milliseconds_since(Clock::time_point start) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count());
+}
+
+bool answers(const ipc::Channel& channel, int ms) {
+  pollfd polled = {channel.fd(), POLLIN, 0};
+  return ::poll(&polled, 1, ms) > 0;
+}
+
+std::string name_of_error(int number) {
+  const char* name = number == 0 ? nullptr : strerrorname_np(number);
+  return name == nullptr ? std::string() : name;
+}
+
+}  // namespace
+
+void Run::drain_gateway() {
+  if (!gateway_ && network_is_idle()) {
+    // Refusals may have come with the last instruction, before the loop saw them.
+    pollfd polled = {capture_.refused.get(), POLLIN, 0};
+    if (::poll(&polled, 1, 0) > 0) on_network();
+  }
+  if (!gateway_) return;
+  if (ipc::send_value(gateway_->control, plan::ToGateway(plan::GatewayDrain{}), {}) &&
+      answers(gateway_->control, kPatienceMs)) {
+    (void)gateway_->control.receive();
+  }
+  gateway_.reset();
+}
+
+void Run::retire_broker() {
+  if (!broker_) return;
+  if (ipc::send_value(broker_->control, plan::ToBroker(plan::BrokerRevoke{"", "run ended"}), {}) &&
+      answers(broker_->control, kPatienceMs)) {
+    (void)broker_->control.receive();
+  }
+  broker_.reset();
+}
+
+void Run::end_sandbox() {
+  take_counts();
+  const bool keeps = launch_.take && start_failure_.empty() && !all_dead_ && !caller_gone_;
+  if (keeps) {
+    serve_taking();
+  } else {
+    close_down();
+  }
+  take_session_.reset();
+  if (start_failure_.empty()) {
+    tell_over();
+  } else {
+    tell_not_started();
+  }
+  if (!keeps) {
+    finish_journal();
+    return;
+  }
+  await_finish();
+  close_down();
+  finish_journal();
+}
+
+void Run::take_counts() {
+  if (const auto counters = sandbox_->counters()) facts_.counters = *counters;
+  usage_.wall_ms = milliseconds_since(started_);
+  usage_.memory_peak_bytes = facts_.counters.memory_peak;
+  usage_.processes_peak = facts_.counters.processes_peak;
+  usage_.cpu_ms = std::max(usage_.cpu_ms, facts_.counters.cpu_ms);
+  usage_.written_bytes = facts_.counters.disk_used;
+}
+
+// Before anything is fetched, everything that could still change it is gone.
+void Run::serve_taking() {
+  (void)sandbox_->thaw();
+  if (!ipc::send_value(sandbox_->control(), frame::ToInit(frame::KillAll{}), {})) return;
+  while (answers(sandbox_->control(), kPatienceMs)) {
+    const auto answer = receive<frame::FromInit>(sandbox_->control(), "cerco-init");
+    if (!answer || std::holds_alternative<frame::AllDead>(*answer)) break;
+  }
+  const std::array<int, 1> fds = {take_session_.get()};
+  (void)ipc::send_value(sandbox_->control(),
+                        frame::ToInit(frame::ServeFiles{1000, 1000, plan_.command.cwd}), fds);
+}
+
+// First whoever can act is gone, then what they said last goes on record.
+void Run::close_down() {
+  if (const auto gone = sandbox_->end(); !gone) notes_.push_back(gone.error().line());
+  drain_gateway();
+  retire_broker();
+  if (facts_.counters.refused_in_kernel > facts_.counters.refused_logged) {
+    record(refusals_dropped(facts_.counters.refused_in_kernel - facts_.counters.refused_logged));
+  }
+}
+
+void Run::tell_over() {
+  Over over;
+  over.ending = judge(facts_);
+  over.status = status_of(over.ending, facts_.code);
+  over.limits_hit = limits_hit(facts_);
+  over.usage = usage_;
+  over.notes = notes_;
+  for (const auto& limit : over.limits_hit) record(limit_hit(limit));
+  record(run_ended(over.ending, over.status, usage_, over.limits_hit));
+  tell_caller(over);
+}
+
+void Run::tell_not_started() {
+  const auto number = static_cast<int>(facts_.code);
+  const bool missing = start_failure_ == "execve" && number == ENOENT;
+  StartFailed failed;
+  failed.status = start_failure_ != "execve" ? 125 : missing ? 127 : 126;
+  failed.ending.kind = EndingKind::start_failed;
+  failed.ending.step = start_failure_;
+  failed.ending.error = name_of_error(number);
+  if (failed.ending.error.empty()) failed.ending.error = std::to_string(number);
+  failed.message =
+      base::system_error(plan_.command.argv.front() + ": " + start_failure_, number).error().line();
+  record(run_ended(failed.ending, failed.status, usage_, {}));
+  tell_caller(failed);
+}
+
+void Run::await_finish() {
+  while (!finished_ && !caller_gone_) {
+    auto message = caller_.receive();
+    const bool gone = !message || !*message;
+    const auto request = gone ? base::Result<FromCaller>(std::unexpected(base::Error{}))
+                              : base::decode<FromCaller>((*message)->bytes, "caller");
+    if (!request) caller_gone_ = true;
+    finished_ = request && std::holds_alternative<Finish>(*request);
+  }
+}
+
+// The journal signs and writes its last lines while other things are given back.
+void Run::finish_journal() {
+  journal_finishing_ = journal_.control.open() && !journal_lost_ &&
+                       ipc::send_value(journal_.control, journal::ToJournal(journal::Finish{}), {});
+}
+
+journal::Summary Run::journal_summary() {
+  while (journal_finishing_) {
+    auto answer = receive<journal::FromJournal>(journal_.control, "journal");
+    if (!answer) break;
+    if (auto* summary = std::get_if<journal::Summary>(&*answer)) return std::move(*summary);
+  }
+  return {};
+}
+
+void Run::report() {
+  Report last;
+  if (sandbox_) {
+    if (const auto gone = sandbox_->end(); !gone) last.problem = gone.error().line();
+  }
+  last.summary = journal_summary();
+  if (!plan_.name.empty() && name_lock_.open()) {
+    (void)::unlink((plan_.state_dir + "/leases/name-" + plan_.name).c_str());
+  }
+  tell_caller(last);
+}
+
+// After the answer: nobody waits for the disk's unmount, nor for the next run's disk. The caller's
+// standard error is let go first, since whoever reads that waits for its last holder.
+void Run::clear_away() {
+  os::let_go_of_streams();
+  if (!sandbox_) return;
+  (void)sandbox_->destroy();
+  (void)sandbox::prepare_spare(plan_);
+}
+
+void Run::report_failed_start(const base::Error& error) {
+  StartFailed failed;
+  failed.message = error.line();
+  failed.ending.kind = EndingKind::start_failed;
+  failed.ending.step = error.where;
+  failed.ending.error = name_of_error(error.number);
+  if (sandbox_) (void)sandbox_->end();
+  gateway_.reset();
+  retire_broker();
+  record(run_ended(failed.ending, failed.status, usage_, {}));
+  tell_caller(failed);
+  finish_journal();
+}
+
+}  // namespace supervisor

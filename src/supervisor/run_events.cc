@@ -1,0 +1,211 @@
+// What a run does with each thing that happens between its start and its end.
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "base/frame.h"
+#include "supervisor/record.h"
+#include "supervisor/run.h"
+
+namespace supervisor {
+
+namespace {
+
+constexpr std::chrono::milliseconds kGrace{
+    1000};  // between SIGTERM and the end of everything at a time-out
+constexpr std::chrono::milliseconds kDiskInterval{
+    500};  // how often the host's free room is looked at
+constexpr std::chrono::milliseconds kOomInterval{
+    5};  // until the kernel has counted the kill that it announced
+
+template <class... F>
+struct Overload : F... {
+  using F::operator()...;
+};
+
+}  // namespace
+
+void Run::cut(Cut why, std::string by) {
+  if (facts_.cut == Cut::none) {
+    facts_.cut = why;
+    facts_.by = std::move(by);
+  }
+  over_ = true;
+}
+
+void Run::signal_command(std::uint32_t number) {
+  // A full or closed control channel means that init is stuck or gone, which the loop sees by
+  // itself.
+  (void)ipc::send_value(sandbox_->control(), frame::ToInit(frame::Signal{kCommand, number}), {});
+}
+
+void Run::on_caller() {
+  auto message = caller_.receive();
+  const auto request = message && *message
+                           ? base::decode<FromCaller>((*message)->bytes, "caller")
+                           : base::Result<FromCaller>(std::unexpected(base::Error{}));
+  if (!request) {
+    // The caller is gone or talks nonsense: nobody is left to run for.
+    caller_gone_ = finished_ = true;
+    cut(Cut::killed, "caller gone");
+    return;
+  }
+  std::visit(Overload{[&](const Go&) {
+                        if (!command_started_ && !start_command()) cut(Cut::killed, "host");
+                      },
+                      [&](const Signal& signal) { signal_command(signal.number); },
+                      [&](const End& end) {
+                        if (end.reason == "output_limit") {
+                          cut(Cut::output_limit, {});
+                        } else {
+                          record(operator_action("kill"));
+                          cut(Cut::killed, "operator");
+                        }
+                      },
+                      [&](const auto&) { cut(Cut::killed, "caller broke the protocol"); }},
+             *request);
+}
+
+void Run::on_init() {
+  const auto answer = receive<frame::FromInit>(sandbox_->control(), "cerco-init");
+  if (!answer) {
+    on_init_gone();
+    return;
+  }
+  std::visit(Overload{[&](const frame::Ended& ended) {
+                        if (ended.id != kCommand) return;
+                        facts_.command_ended = true;
+                        facts_.signalled = ended.signalled;
+                        facts_.code = ended.code;
+                        usage_.cpu_ms = ended.cpu_ms;
+                        record(command_ended(ended.signalled, ended.code, ended.cpu_ms));
+                        over_ = true;
+                      },
+                      [&](const frame::NotStarted& failed) {
+                        facts_.command_ended = true;
+                        start_failure_ = failed.step;
+                        facts_.code = failed.error;
+                        over_ = true;
+                      },
+                      [&](const auto&) {}},
+             *answer);
+}
+
+void Run::on_init_gone() {
+  over_ = true;
+  all_dead_ = true;
+}
+
+void Run::on_oom() {
+  // The kernel announces pressure before it has killed: look again until the kill is counted.
+  std::uint64_t count = 0;
+  (void)!::read(sandbox_->oom_fd(), &count, sizeof count);
+  oom_check_at_ = Clock::now();
+}
+
+void Run::on_network() {
+  const base::Status started = start_gateway_part();
+  base::Status served = started;
+  if (served) served = serve_capture(*gateway_, capture_);
+  if (!served) {
+    capture_ = {};
+    notes_.push_back("the gateway could not be started, so all traffic is refused: " +
+                     served.error().line());
+    record(part_lost("gateway"));
+    gateway_.reset();
+  }
+}
+
+void Run::lose(Part& part, std::string_view who) {
+  record(part_lost(who));
+  notes_.push_back(std::string(who) + " ended before the run; what it served was refused");
+  part.control = {};
+}
+
+void Run::on_gateway() {
+  // Nothing is due from it before Drain: whatever comes is its end or a fault.
+  lose(*gateway_, "gateway");
+  gateway_.reset();
+  (void)sandbox_->cut_network();
+  network_cut_ = true;
+}
+
+void Run::on_broker() {
+  const auto answer = receive<plan::FromBroker>(broker_->control, "broker");
+  if (answer) return;
+  lose(*broker_, "broker");
+  broker_.reset();
+}
+
+void Run::on_journal() {
+  const auto answer = receive<journal::FromJournal>(journal_.control, "journal");
+  if (!answer) {
+    journal_lost_ = true;
+    if (plan_.policy.audit.journal == policy::Need::required) cut(Cut::killed, "journal lost");
+    return;
+  }
+  if (const auto* alarm = std::get_if<journal::Alarm>(&*answer)) contain(*alarm);
+  if (const auto* wish = std::get_if<journal::NextFile>(&*answer)) {
+    // Without it the journal goes on in the file that it has, so nothing is lost.
+    const auto given = give_next_file(journal_, plan_, wish->number);
+    if (!given) notes_.push_back("the journal stays in one file: " + given.error().line());
+  }
+}
+
+void Run::contain(const journal::Alarm& alarm) {
+  // What has been cut stays cut: each further attempt has its alert, and needs no other act.
+  if (alarm.action == "cut-network" && network_cut_) return;
+  record(containment(alarm));
+  if (alarm.action == "kill") {
+    cut(Cut::killed, "detector:" + alarm.detector);
+  } else if (alarm.action == "freeze") {
+    if (!sandbox_->freeze()) cut(Cut::killed, "detector:" + alarm.detector);
+  } else if (alarm.action == "cut-network") {
+    network_cut_ = true;
+    const bool cut_in_kernel = sandbox_->cut_network().has_value();
+    if (gateway_) (void)ipc::send_value(gateway_->control, plan::ToGateway(plan::GatewayCut{}), {});
+    if (!cut_in_kernel) cut(Cut::killed, "detector:" + alarm.detector);
+  } else if (alarm.action == "revoke") {
+    if (broker_)
+      (void)ipc::send_value(broker_->control,
+                            plan::ToBroker(plan::BrokerRevoke{alarm.credential, "detector"}), {});
+    if (gateway_)
+      (void)ipc::send_value(gateway_->control,
+                            plan::ToGateway(plan::GatewayRevoke{alarm.credential}), {});
+  }
+}
+
+void Run::on_tick() {
+  const Clock::time_point now = Clock::now();
+  if (oom_check_at_ && now >= *oom_check_at_) {
+    const auto counters = sandbox_->counters();
+    if (counters && counters->oom_kills > 0) {
+      cut(Cut::out_of_memory, {});
+      return;
+    }
+    // Pressure that reclaim resolved is no ending; stop looking after a second.
+    oom_check_at_ = now + kOomInterval;
+  }
+  if (kill_at_ && now >= *kill_at_) {
+    over_ = true;
+    return;
+  }
+  const bool wall_held = plan_.protections.contains(plan::Protection::wall_limit);
+  if (!kill_at_ && wall_held && plan_.policy.limits.wall_ms != policy::kUnlimited &&
+      now >= started_ + std::chrono::milliseconds(plan_.policy.limits.wall_ms)) {
+    facts_.cut = Cut::timed_out;
+    signal_command(SIGTERM);
+    kill_at_ = now + kGrace;
+  }
+  if (now >= next_disk_check_) {
+    next_disk_check_ = now + kDiskInterval;
+    struct statvfs room = {};
+    if (::statvfs(plan_.state_dir.c_str(), &room) == 0 && room.f_bavail < room.f_blocks / 20) {
+      cut(Cut::host_disk_full, "host");
+    }
+    if (sandbox_->oom_fd() < 0) oom_check_at_ = now;
+  }
+}
+
+}  // namespace supervisor

@@ -1,0 +1,178 @@
+// The start of a run: from the caller's Launch to the command's first instruction.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/frame.h"
+#include "confine/confine.h"
+#include "supervisor/record.h"
+#include "supervisor/run.h"
+
+namespace supervisor {
+
+namespace {
+
+constexpr std::size_t kMaxRoots = 8U << 20;
+
+confine::Profile profile_of(policy::SeccompProfile profile) {
+  switch (profile) {
+    case policy::SeccompProfile::strict:
+      return confine::Profile::strict;
+    case policy::SeccompProfile::standard:
+      return confine::Profile::standard;
+    case policy::SeccompProfile::debug:
+      return confine::Profile::debug;
+    case policy::SeccompProfile::browser:
+      return confine::Profile::browser;
+  }
+  return confine::Profile::strict;
+}
+
+template <class Wanted>
+const Wanted* step_of(const plan::Plan& plan) {
+  for (const auto& step : plan.steps) {
+    if (const auto* found = std::get_if<Wanted>(&step)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+base::Status Run::receive_launch() {
+  auto message = TRY(caller_.receive());
+  if (!message) return base::fail(base::Kind::peer, "launch", "the caller ended", {});
+  const auto request = TRY(base::decode<FromCaller>(message->bytes, "launch"));
+  const auto* launch = std::get_if<Launch>(&request);
+  if (launch == nullptr) return base::bad_input("launch", "another message came first", {});
+  launch_ = *launch;
+  auto& fds = message->fds;
+  const std::size_t expected =
+      5U + (launch_.put ? 1U : 0U) + (launch_.take ? 1U : 0U) + launch_.secrets;
+  if (fds.size() != expected) return base::bad_input("launch", "wrong number of descriptors", {});
+  std::size_t next = 0;
+  plan_memfd_ = std::move(fds[next++]);
+  for (auto& stream : streams_) stream = std::move(fds[next++]);
+  roots_ = std::move(fds[next++]);
+  if (launch_.put) put_session_ = std::move(fds[next++]);
+  if (launch_.take) take_session_ = std::move(fds[next++]);
+  while (next < fds.size()) secrets_.push_back(std::move(fds[next++]));
+
+  const std::string bytes = TRY(os::read_all(plan_memfd_.get(), 16U << 20, "plan"));
+  plan_ = TRY(base::decode<plan::Plan>(bytes, "plan"));
+  if (verify_ == Verify::plan) TRY(plan::verify(plan_));
+  if (secrets_.size() != plan_.policy.credentials.size()) {
+    return base::bad_input("launch", "not one secret a credential", {});
+  }
+  return {};
+}
+
+base::Status Run::start_parts() {
+  TRY(os::make_folders(plan_.state_dir, 0700));
+  TRY(os::make_folders(plan_.state_dir + "/leases", 0700));
+  if (!plan_.name.empty()) {
+    const std::string path = plan_.state_dir + "/leases/name-" + plan_.name;
+    name_lock_ = TRY(os::open(path, O_RDWR | O_CREAT, 0600));
+    if (::flock(name_lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+      return base::bad_input("--name " + plan_.name, "a run of that name is alive", "another name");
+    }
+  }
+  journal_ = TRY(start_journal(plan_, plan_memfd_.get()));
+  // What is planned is on record before anything is done.
+  record(run_planned(plan_));
+  if (!plan_.policy.credentials.empty()) {
+    auto [gateway_end, broker_end] = TRY(ipc::make_pair());
+    gateway_lease_end_ = gateway_end.release();
+    broker_ = TRY(
+        start_broker(plan_, plan_memfd_.get(), roots_.get(), journal_, secrets_, broker_end.fd()));
+    secrets_.clear();
+  }
+  if (plan_.terminates) TRY(start_gateway_part());
+  if (broker_) {
+    const auto answer = TRY(receive<plan::FromBroker>(broker_->control, "broker"));
+    const auto* ready = std::get_if<plan::BrokerReady>(&answer);
+    if (ready == nullptr)
+      return base::fail(base::Kind::peer, "broker", "answered something else", {});
+    if (!ready->problem.empty()) return base::bad_input("credential", ready->problem, {});
+  }
+  return {};
+}
+
+base::Status Run::start_gateway_part() {
+  gateway_ = TRY(
+      start_gateway(plan_, plan_memfd_.get(), roots_.get(), journal_, gateway_lease_end_.get()));
+  gateway_lease_end_.reset();
+  const auto answer = TRY(receive<plan::FromGateway>(gateway_->control, "gateway"));
+  const auto* ready = std::get_if<plan::GatewayReady>(&answer);
+  if (ready == nullptr)
+    return base::fail(base::Kind::peer, "gateway", "answered something else", {});
+  authority_ = ready->authority;
+  return {};
+}
+
+base::Result<std::string> Run::trust_bundle() {
+  if (!plan_.terminates) return std::string();
+  std::string bundle = TRY(os::read_all(roots_.get(), kMaxRoots, "roots"));
+  if (!bundle.empty() && bundle.back() != '\n') bundle += '\n';
+  return bundle + authority_;
+}
+
+base::Status Run::start_sandbox() {
+  const sandbox::Inputs inputs = {TRY(trust_bundle()), plan_.helper_dir + "/cerco-init"};
+  sandbox_ = TRY_IN("start sandbox", sandbox::start_container(plan_, inputs));
+  const std::uint32_t uid = sandbox_->host_uid(1000);
+  for (const auto& stream : streams_) {
+    // So that /dev/stdout and its like can be opened again inside.
+    if (stream.open() && ::fchown(stream.get(), uid, uid) != 0)
+      return base::system_error("give the streams away");
+  }
+  // Kept here, since what the kernel refused last is read when the sandbox is gone.
+  capture_ = std::move(sandbox_->capture());
+  if (gateway_) TRY(serve_capture(*gateway_, capture_));
+  const auto answer =
+      TRY_IN("start sandbox", receive<frame::FromInit>(sandbox_->control(), "cerco-init"));
+  if (!std::holds_alternative<frame::Ready>(answer)) {
+    return base::fail(base::Kind::peer, "start sandbox", "cerco-init answered something else", {});
+  }
+  const auto opened = TRY(receive<journal::FromJournal>(journal_.control, "journal"));
+  if (!std::holds_alternative<journal::Opened>(opened)) {
+    return base::fail(base::Kind::peer, "journal", "answered something else", {});
+  }
+  record(run_started(plan_, uid));
+  if (journal_lost_) return base::fail(base::Kind::peer, "journal", "ended", {});
+  started_ = Clock::now();
+  next_disk_check_ = started_;
+  if (launch_.put) {
+    const std::array<int, 1> fds = {put_session_.get()};
+    TRY(ipc::send_value(sandbox_->control(),
+                        frame::ToInit(frame::ServeFiles{1000, 1000, plan_.command.cwd}), fds));
+    put_session_.reset();
+    tell_caller(Ready{});
+    return {};
+  }
+  return start_command();
+}
+
+base::Status Run::start_command() {
+  frame::Exec exec;
+  exec.id = kCommand;
+  exec.argv = plan_.command.argv;
+  for (const auto& [name, value] : plan_.command.env) exec.env.push_back(name + "=" + value);
+  exec.cwd = plan_.command.cwd;
+  exec.drop_capabilities = step_of<plan::DropCapabilities>(plan_) != nullptr;
+  exec.no_new_privs = step_of<plan::NoNewPrivs>(plan_) != nullptr;
+  if (const auto* rlimits = step_of<plan::Rlimits>(plan_)) exec.files = rlimits->files;
+  if (const auto* seccomp = step_of<plan::Seccomp>(plan_)) {
+    exec.filter = confine::as_bytes(confine::filter(profile_of(seccomp->profile)));
+  }
+  record(command_started(plan_));
+  const std::array<int, 3> fds = {streams_[0].get(), streams_[1].get(), streams_[2].get()};
+  TRY(ipc::send_value(sandbox_->control(), frame::ToInit(exec), fds));
+  for (auto& stream : streams_) stream.reset();
+  command_started_ = true;
+  return {};
+}
+
+}  // namespace supervisor
