@@ -42,8 +42,14 @@ std::string pattern_path(const std::string& state_dir, DiskSize size) {
   return fmt::format("{}/{}-{}-{}.ext4", folder_of(state_dir), size.bytes, size.inodes, kFormat);
 }
 
-std::string spare_path(const std::string& state_dir, DiskSize size) {
-  return pattern_path(state_dir, size) + ".spare";
+constexpr std::string_view kSpare = ".spare";
+
+// A spare may still be on its way to the host's disk when a crash of the host comes, so each start
+// of the host has names of its own.
+base::Result<std::string> spare_path(const std::string& state_dir, DiskSize size) {
+  std::string boot = TRY(os::read_file("/proc/sys/kernel/random/boot_id", 64));
+  boot.resize(std::min<std::size_t>(boot.size(), 36));
+  return fmt::format("{}.{}{}", pattern_path(state_dir, size), boot, kSpare);
 }
 
 // A file without a name. Where the file system has no O_TMPFILE, one whose name goes at once.
@@ -144,11 +150,10 @@ base::Status copy_pattern(int from, int to, std::uint64_t bytes) {
   return {};
 }
 
-// A file gets its name when it is whole and on the disk, so that nobody finds a part of one, after
-// a crash of the host neither. Where another start was quicker (EEXIST), or a file that had a name
-// cannot get one again (ENOENT), this one serves once.
+// A file gets its name when it is whole, so that nobody finds a part of one. Where another start
+// was quicker (EEXIST), or a file that had a name cannot get one again (ENOENT), this one serves
+// once.
 base::Status give_name(int file, const std::string& path) {
-  if (::fdatasync(file) != 0) return base::system_error("fdatasync " + path);
   const std::string made = fmt::format("/proc/self/fd/{}", file);
   if (::linkat(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0 &&
       errno != EEXIST && errno != ENOENT) {
@@ -171,6 +176,9 @@ base::Result<base::Fd> pattern_for(const std::string& state_dir, DiskSize size) 
   // Sparse again, whatever mkfs wrote as zeros.
   base::Fd copy = TRY(nameless(folder_of(state_dir)));
   TRY(copy_pattern(image.get(), copy.get(), size.bytes));
+  // A crash of the host must not leave a name without what belongs to it: no start would ever mend
+  // that.
+  if (::fdatasync(copy.get()) != 0) return base::system_error("fdatasync " + path);
   TRY(give_name(copy.get(), path));
   return copy;
 }
@@ -182,10 +190,22 @@ base::Result<base::Fd> copy_of_pattern(const std::string& state_dir, DiskSize si
   return image;
 }
 
+// Those of this size from before the host started last.
+void remove_old_spares(const std::string& state_dir, const std::string& current) {
+  const std::string prefix =
+      current.substr(0, current.rfind('.', current.size() - kSpare.size() - 1));
+  const auto names = os::list_folder(folder_of(state_dir));
+  if (!names) return;
+  for (const auto& name : *names) {
+    const std::string path = folder_of(state_dir) + "/" + name;
+    if (path.starts_with(prefix) && path.ends_with(kSpare)) (void)::unlink(path.c_str());
+  }
+}
+
 // Whose lock it is may take the spare: it stands for its name until the holder of the lock removes
 // that, since a new one is only ever linked where there is none.
 base::Result<base::Fd> take_spare(const std::string& state_dir, DiskSize size) {
-  const std::string path = spare_path(state_dir, size);
+  const std::string path = TRY(spare_path(state_dir, size));
   base::Fd image = TRY(os::open(path, O_RDWR | O_NOFOLLOW, 0));
   if (::flock(image.get(), LOCK_EX | LOCK_NB) != 0) return base::system_error("lock " + path);
   const struct stat status = TRY(os::fstat(image.get(), path));
@@ -208,9 +228,12 @@ base::Result<base::Fd> take_image(Badge, const std::string& state_dir, DiskSize 
 
 base::Status fill_shelf(Badge, const std::string& state_dir, DiskSize wanted) {
   const DiskSize size = rounded(wanted);
-  const std::string path = spare_path(state_dir, size);
+  const std::string path = TRY(spare_path(state_dir, size));
   if (::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return {};
+  remove_old_spares(state_dir, path);
   const base::Fd image = TRY(copy_of_pattern(state_dir, size));
+  // Its way to the disk begins now, or else the loop device of the next start waits for it.
+  TRY(os::start_writing(image.get(), path));
   return give_name(image.get(), path);
 }
 

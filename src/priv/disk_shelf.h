@@ -21,9 +21,10 @@ struct DiskSize {
 [[nodiscard]] base::Result<base::Fd> take_image(Badge badge, const std::string& state_dir,
                                                 DiskSize size);
 
-// Makes sure that a pattern and a spare of that size lie there, whole and written to the host's
-// disk: a loop device first writes out what of its file is not. Their names carry size, inodes and
-// format; nobody ever mounts a pattern. Safe: writes below `state_dir` only.
+// Makes sure that a pattern and a spare of that size lie there, whole, and that the spare is on its
+// way to the host's disk: a loop device first writes out what of its file is not. The names carry
+// size, inodes and format, that of a spare also the host's boot; nobody ever mounts a pattern.
+// Safe: writes below `state_dir` only.
 [[nodiscard]] base::Status fill_shelf(Badge badge, const std::string& state_dir, DiskSize size);
 
 }  // namespace priv

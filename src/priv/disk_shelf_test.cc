@@ -84,6 +84,20 @@ TEST(Shelf, ASpareThatSomebodyHoldsIsLeftToThem) {
   EXPECT_EQ(names(state.path()).size(), 2U);
 }
 
+TEST(Shelf, ASpareFromBeforeTheHostStartedLastIsNeverTaken) {
+  const TempFolder state;
+  const std::string spare = filled(state.path());
+  const std::size_t boot = spare.size() - 36 - std::string(".spare").size();
+  const std::string old = std::string(spare).replace(boot, 4, "0000");
+  ASSERT_NE(old, spare);
+  ASSERT_EQ(::rename(spare.c_str(), old.c_str()), 0);
+  const ino_t before = inode_of(os::open(old, O_RDONLY, 0).value().get());
+  const auto image = priv::take_image(badge(), state.path(), kSize);
+  ASSERT_TRUE(image);
+  EXPECT_NE(inode_of(image->get()), before);
+  EXPECT_EQ(filled(state.path()), spare);
+}
+
 // Opened by two, taken by one: the second gets the lock, but of a file that has no name any more.
 TEST(Shelf, ASpareThatWasTakenMeanwhileIsNotTakenAgain) {
   const TempFolder state;

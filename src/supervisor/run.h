@@ -50,6 +50,7 @@ class Run {
   void await_finish();
   void finish_journal();
   [[nodiscard]] journal::Summary journal_summary();
+  void end_journal();
 
   // What the loop does with each thing that becomes readable.
   void watch(std::vector<pollfd>& polled) const;

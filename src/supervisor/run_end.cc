@@ -177,10 +177,20 @@ void Run::report() {
   tell_caller(last);
 }
 
+// It has nothing left to do but to end; in a run that failed it writes that it was abandoned.
+void Run::end_journal() {
+  journal_.control = {};
+  if (!journal_.child.running()) return;
+  pollfd ended = {journal_.child.pidfd(), POLLIN, 0};
+  (void)::poll(&ended, 1, kPatienceMs);
+  journal_ = {};
+}
+
 // After the answer: nobody waits for the disk's unmount, nor for the next run's disk. The caller's
 // standard error is let go first, since whoever reads that waits for its last holder.
 void Run::clear_away() {
   os::let_go_of_streams();
+  end_journal();
   if (!sandbox_) return;
   (void)sandbox_->destroy();
   (void)sandbox::prepare_spare(plan_);
