@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kBlock = 4096;
 constexpr std::uint64_t kSmallest = 1 << 20;
-constexpr std::size_t kPiece = 256 * 1024;
+constexpr std::size_t kPiece = std::size_t{256} * 1024;
 // Changes with the options of mkfs below, so that an older pattern is not taken.
 constexpr const char* kFormat = "1";
 
@@ -62,6 +62,10 @@ base::Result<base::Fd> nameless(const std::string& folder) {
   return file;
 }
 
+constexpr const char* kFeatures =
+    "none,sparse_super,large_file,huge_file,filetype,dir_index,dir_nlink,ext_attr,extra_isize,"
+    "extent,flex_bg,uninit_bg";
+
 // No journal and no barriers: the disk ends with the run, so nothing on it must outlive a crash.
 // The inode tables count as zeroed, as those of a sparse file are.
 base::Status format(int image, DiskSize size) {
@@ -77,8 +81,7 @@ base::Status format(int image, DiskSize size) {
       "-N",
       std::to_string(size.inodes),
       "-O",
-      "none,sparse_super,large_file,huge_file,filetype,dir_index,dir_nlink,ext_attr,extra_isize,"
-      "extent,flex_bg,uninit_bg",
+      kFeatures,
       "-E",
       "lazy_itable_init=0,assume_storage_prezeroed=1,root_owner=0:0,nodiscard",
       target};
@@ -90,7 +93,7 @@ base::Status format(int image, DiskSize size) {
   os::Child mkfs = TRY(os::spawn(argv, env, fds));
   const int status = TRY(mkfs.wait());
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    const std::string said = os::read_all(words.get(), 64 * 1024, "mkfs").value_or("");
+    const std::string said = os::read_all(words.get(), std::size_t{64} * 1024, "mkfs").value_or("");
     return base::fail(base::Kind::system, "mkfs.ext4",
                       fmt::format("ended with {:#x}: {}", status, base::printable(said)),
                       "a disk that can be formatted");

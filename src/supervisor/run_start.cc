@@ -159,7 +159,10 @@ base::Status Run::start_command() {
   frame::Exec exec;
   exec.id = kCommand;
   exec.argv = plan_.command.argv;
-  for (const auto& [name, value] : plan_.command.env) exec.env.push_back(name + "=" + value);
+  for (const auto& [name, value] : plan_.command.env) {
+    exec.env.push_back(name);
+    exec.env.back().append("=").append(value);
+  }
   exec.cwd = plan_.command.cwd;
   exec.drop_capabilities = step_of<plan::DropCapabilities>(plan_) != nullptr;
   exec.no_new_privs = step_of<plan::NoNewPrivs>(plan_) != nullptr;
