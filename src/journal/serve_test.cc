@@ -112,6 +112,54 @@ TEST(Serve, WritesWhatProducersHandInAndLinksEndsToTheirDecisions) {
   EXPECT_EQ(verify(state.path(), kRun, "", summary.head)->events, summary.events);
 }
 
+// The next file is asked for once it is due, and the chain goes on across both.
+TEST(Serve, AFileThatIsFullIsFollowedByTheNext) {
+  const State state;
+  auto [ours, theirs] = *ipc::make_pair();
+  const int pid = ::fork();
+  if (pid == 0) {
+    (void)ours.release();
+    ::_exit(serve(std::move(theirs)));
+  }
+  theirs = ipc::Channel();
+  const auto files = open_files(state.path(), kRun);
+  ASSERT_TRUE(files);
+  std::vector<int> fds;
+  for (const base::Fd& file : *files) fds.push_back(file.get());
+  ASSERT_TRUE(ipc::send_value(ours, ToJournal(Open{kRun, "task", {}, 4096}), fds));
+  std::uint64_t wished = 0;
+  std::uint64_t sent = 0;
+  Summary summary;
+  while (summary.events == 0) {
+    const auto message = ours.receive();
+    ASSERT_TRUE(message && *message);
+    const auto answer = base::decode<FromJournal>((*message)->bytes, "answer");
+    ASSERT_TRUE(answer);
+    if (const auto* last = std::get_if<Summary>(&*answer)) summary = *last;
+    if (const auto* wish = std::get_if<NextFile>(&*answer)) {
+      wished = wish->number;
+      const auto next = open_next(state.path(), kRun, wished);
+      ASSERT_TRUE(next);
+      const std::array<int, 1> fd = {next->get()};
+      ASSERT_TRUE(ipc::send_value(ours, ToJournal(File{wished}), fd));
+      ASSERT_TRUE(ipc::send_value(ours, ToJournal(draft("exec", R"("argv":["after"])")), {}));
+      ASSERT_TRUE(ipc::send_value(ours, ToJournal(Finish{}), {}));
+    }
+    if (!std::holds_alternative<Opened>(*answer)) continue;
+    for (; sent < 20; ++sent) {
+      ASSERT_TRUE(ipc::send_value(
+          ours, ToJournal(draft("exec", R"("argv":[")" + std::string(300, 'x') + R"("])")), {}));
+    }
+  }
+  int status = -1;
+  ::waitpid(pid, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(wished, 2U);
+  EXPECT_NE(slurp(state.of("journal/" + std::string(kRun) + ".2.jsonl")).find("after"),
+            std::string::npos);
+  EXPECT_EQ(must_hold(state), "");
+}
+
 TEST(Serve, AnAlarmReachesTheSupervisorAtOnceAndItsEventStandsInTheFile) {
   const State state;
   Process process(state, kRun, {{"blocked_range", "kill"}});
