@@ -69,6 +69,7 @@ Outcome Attached::run(const plan::Plan& plan, Files files, base::Fd roots,
 }
 
 base::Status Attached::launch(const plan::Plan& plan, const Files& files, base::Fd roots,
+                              // NOLINTNEXTLINE(performance-unnecessary-value-param): closed here
                               std::vector<base::Fd> secrets) {
   streams_ = TRY(Streams::make(world_->in, world_->out, world_->err, plan.policy.limits.output));
   const base::Fd plan_memfd = TRY(os::sealed_memfd("cerco-plan", base::encode(plan)));

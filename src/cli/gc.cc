@@ -12,7 +12,7 @@ base::Result<int> gc(const World& world, const Parsed& parsed) {
     print(world, base::JsonObject().add("removed", removed).text() + "\n");
   } else {
     print(world, removed == 0 ? std::string("nothing to remove\n")
-                              : "removed " + std::to_string(removed) + "\n");
+                              : "removed " + std::to_string(removed) + " cgroups and leases\n");
   }
   return 0;
 }

@@ -69,9 +69,10 @@ void Relay::write() {
 base::Result<Streams> Streams::make(int in, int out, int err, std::uint64_t limit) {
   Pipes pipes;
   for (std::size_t i = 0; i < pipes.near.size(); ++i) {
-    auto [reader, writer] = TRY(os::pipe());
-    pipes.near[i] = i == 0 ? std::move(writer) : std::move(reader);
-    pipes.far[i] = i == 0 ? std::move(reader) : std::move(writer);
+    auto ends = TRY(os::pipe());  // to read from, to write to
+    if (i == 0) std::swap(ends.first, ends.second);
+    pipes.near[i] = std::move(ends.first);
+    pipes.far[i] = std::move(ends.second);
     TRY(os::set_nonblocking(pipes.near[i].get()));
   }
   return Streams(std::move(pipes), in, out, err, limit);

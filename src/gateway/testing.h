@@ -97,7 +97,7 @@ struct Event {
 class World {
  public:
   // `policy` is TOML. `without`: protections that are taken out (positive controls).
-  explicit World(const std::string& policy, std::set<plan::Protection> without = {});
+  explicit World(const std::string& policy, const std::set<plan::Protection>& without = {});
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;

@@ -204,7 +204,7 @@ class World::FakeConnector final : public Connector {
   World& world_;
 };
 
-World::World(const std::string& policy, std::set<plan::Protection> without) {
+World::World(const std::string& policy, const std::set<plan::Protection>& without) {
   auto effective =
       policy::parse(policy, "test.toml", {}, {.cpus_milli = 2000, .memory = 4ULL << 30});
   if (!effective) ADD_FAILURE() << effective.error().line();

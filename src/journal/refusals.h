@@ -13,8 +13,8 @@ namespace journal {
 class Refusals {
  public:
   static constexpr std::size_t kMost = 256;  // distinct ones
-  static constexpr std::size_t kMostBytes =
-      96 * 1024;                                 // of all their texts: the Summary is one message
+  // Of all their texts: the Summary is one message.
+  static constexpr std::size_t kMostBytes = std::size_t{96} * 1024;
   static constexpr std::size_t kMostText = 512;  // of one text; longer ones are cut
 
   // Takes refused decisions and denied names; passes over everything else.

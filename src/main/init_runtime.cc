@@ -94,7 +94,7 @@ void* pages(std::size_t size) {
   const long at =
       call(SYS_mmap, nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == -1) std::abort();
-  return reinterpret_cast<void*>(at);
+  return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr): mmap's own answer
 }
 
 unsigned class_of(std::size_t size) {
@@ -182,6 +182,7 @@ __attribute__((no_stack_protector, used, noreturn)) void start_here(const std::u
   for (; vector->a_type != AT_NULL; ++vector) {
     if (vector->a_type == AT_RANDOM) {
       __stack_chk_guard =
+          // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel hands it over as a number
           *reinterpret_cast<const std::uintptr_t*>(vector->a_un.a_val) & ~std::uintptr_t{0xff};
     }
   }
