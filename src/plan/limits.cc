@@ -67,7 +67,7 @@ class Holder {
 
  private:
   // Where the limit cannot be held: a lack, or unheld when the policy lets it be.
-  void cannot(std::string_view limit, std::string what, std::string remedy) {
+  void cannot(std::string_view limit, std::string what, const std::string& remedy) {
     const std::string name(limit);
     if (std::ranges::find(limits_.not_required, name) != limits_.not_required.end()) {
       if (std::ranges::find(held_.unheld, name) == held_.unheld.end()) held_.unheld.push_back(name);
