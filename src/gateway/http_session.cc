@@ -89,8 +89,10 @@ bool HttpSession::stands_for_target(const http::RequestHead& head) const {
 }
 
 std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& asked) {
-  auto head = http::parse_request(from_client_.view().substr(0, length), admission_);
+  const std::string_view text = from_client_.view().substr(0, length);
+  auto head = http::parse_request(text, admission_);
   if (!head) return head.error();
+  const std::vector<http::Field> dropped = http::dropped_fields(text, *head);
   from_client_.consume(length);
   asked.head = std::move(*head);
   if (asked.head.host.empty()) {  // HTTP/1.0
@@ -112,6 +114,9 @@ std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& ask
   }
   for (const http::Field& field : asked.head.fields) {
     asked.request.headers.emplace_back(field.name, field.value);
+  }
+  for (const http::Field& field : dropped) {
+    asked.request.dropped.emplace_back(field.name, field.value);
   }
   return std::nullopt;
 }

@@ -38,7 +38,7 @@ max_requests = 2
 name = "heads"
 host = "heads.example.org"
 ports = [80]
-headers = { require = { x-team = "blue" }, forbid = ["x-debug"] }
+headers = { require = { x-team = "blue" }, forbid = ["x-debug", "Content-Length", "Via", "Upgrade"] }
 )";
 
 const std::string kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -261,6 +261,26 @@ TEST_F(HttpTest, HeadersMaxBodyAndMaxRequestsAreHeld) {
 }
 
 // N127: the length is not known beforehand.
+// Also by fields that the gateway takes off or writes anew; what is required must be sent on.
+TEST_F(HttpTest, HeadersAreJudgedAsTheyCameIn) {
+  Echo echo;
+  serve("heads.example.org", echo.upstream);
+  serve("read.example.org", echo.upstream);
+  const std::string head = "GET / HTTP/1.1\r\nHost: heads.example.org\r\nX-Team: blue\r\n";
+  for (const char* more : {"Content-Length: 0\r\n", "Via: 1.1 a\r\n", "Upgrade: h2c\r\n",
+                           "Connection: X-Debug\r\nX-Debug: 1\r\n", "Connection: X-Team\r\n"}) {
+    EXPECT_TRUE(talk("heads.example.org", head + more + "\r\n").contains("X-Cerco-Deny: header"))
+        << more;
+  }
+  EXPECT_TRUE(talk("read.example.org",
+                   "GET /v1/x HTTP/1.1\r\nHost: read.example.org\r\n"
+                   "X-HTTP-Method-Override: DELETE\r\n\r\n")
+                  .contains("X-Cerco-Deny: method"));
+  EXPECT_EQ(echo.seen.size(), 0U);
+  EXPECT_TRUE(
+      talk("heads.example.org", head + "Forwarded: for=1.2.3.4\r\n\r\n", "ok").contains("200 OK"));
+}
+
 TEST_F(HttpTest, AChunkedBodyIsCutAtTheLimit) {
   std::string seen;
   Upstream upstream([&](const Peer& peer) { seen = peer.read_all(); });

@@ -368,6 +368,15 @@ Parsed<RequestHead> parse_request(std::string_view text, const Admission& admiss
   return head;
 }
 
+std::vector<Field> dropped_fields(std::string_view text, const RequestHead& head) {
+  std::vector<Field> fields;
+  const auto parts = split_head(text);
+  if (!parts || !parse_fields(parts->lines, 400, fields)) return {};
+  std::erase_if(fields,
+                [&](const Field& field) { return find_field(head.fields, field.name) != nullptr; });
+  return fields;
+}
+
 std::string write_request(const RequestHead& head) {
   std::string out;
   out.reserve(512);

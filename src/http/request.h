@@ -56,6 +56,10 @@ struct RequestHead {
 // 505 version.
 [[nodiscard]] Parsed<RequestHead> parse_request(std::string_view head, const Admission& admission);
 
+// The fields that the client sent in `text` and that `head`, parsed from it, does not send on: what
+// a policy forbids must not come in either.
+[[nodiscard]] std::vector<Field> dropped_fields(std::string_view text, const RequestHead& head);
+
 // The bytes that go upstream: origin-form, HTTP/1.1, Host first, framing rewritten. For the same
 // admission parse_request(write_request(x)) == x for every x that was parsed from HTTP/1.1.
 [[nodiscard]] std::string write_request(const RequestHead& head);

@@ -108,6 +108,16 @@ TEST(Request, PathAndQuery) {
 }
 
 // N107: what the gateway sets after parsing is sent whatever Connection named.
+TEST(Request, WhatIsNotSentOnIsKnown) {
+  const std::string text =
+      "GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nVia: 1.1 b\r\nConnection: X-Hop\r\nX-Hop: 1\r\n\r\n";
+  const auto head = http::parse_request(text, {});
+  ASSERT_TRUE(head);
+  std::string names;
+  for (const http::Field& field : http::dropped_fields(text, *head)) names += field.name + " ";
+  EXPECT_EQ(names, "host via connection x-hop ");
+}
+
 TEST(Request, InjectedFieldsAreNotStripped) {
   auto head = admit(
       "GET / HTTP/1.1\r\nHost: h\r\nConnection: authorization\r\nAuthorization: theirs\r\n\r\n",

@@ -21,6 +21,14 @@ bool has_port(const std::vector<std::uint16_t>& ports, std::uint16_t port) {
 
 // --- Methods -------------------------------------------------------------------------------
 
+std::string upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return out;
+}
+
 // Never a matter of policy: they reflect credentials or open tunnels inside of tunnels.
 bool is_forbidden_method(std::string_view method) {
   return method == "TRACE" || method == "TRACK" || method == "CONNECT";
@@ -35,14 +43,12 @@ bool names_method(const std::vector<std::string>& methods, std::string_view meth
 // The request's method, and those that a server may take it for because of an override header.
 std::vector<std::string> methods_of(const Request& request) {
   std::vector<std::string> methods = {request.method};
-  for (const auto& [name, value] : request.headers) {
-    if (name == "x-http-method-override" || name == "x-http-method" ||
-        name == "x-method-override") {
-      std::string upper = value;
-      for (char& c : upper) {
-        if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  for (const auto* fields : {&request.headers, &request.dropped}) {
+    for (const auto& [name, value] : *fields) {
+      if (name == "x-http-method-override" || name == "x-http-method" ||
+          name == "x-method-override" || name == "x-original-method") {
+        methods.push_back(upper(value));
       }
-      methods.push_back(std::move(upper));
     }
   }
   return methods;
@@ -65,8 +71,10 @@ bool paths_pass(const Egress& rule, std::string_view path) {
 }
 
 bool headers_pass(const HeaderRules& rules, const Request& request) {
-  for (const auto& [name, value] : request.headers) {
-    if (std::ranges::find(rules.forbid, name) != rules.forbid.end()) return false;
+  for (const auto* fields : {&request.headers, &request.dropped}) {
+    for (const auto& [name, value] : *fields) {
+      if (std::ranges::find(rules.forbid, name) != rules.forbid.end()) return false;
+    }
   }
   return std::ranges::all_of(rules.require, [&](const auto& wanted) {
     bool seen = false;

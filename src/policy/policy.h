@@ -408,6 +408,8 @@ struct Request {
   std::string path;  // canonical_path() of the target, without the query
   std::vector<std::pair<std::string, std::string>> headers;  // names lower case
 };
+  // Those that the client sent and that the gateway does not send on.
+  std::vector<std::pair<std::string, std::string>> dropped{};
 
 enum class Treatment {
   refuse,   // no
