@@ -45,8 +45,9 @@ policy::Address to_address(const os::Endpoint& endpoint) {
   return {.v6 = endpoint.v6, .bytes = endpoint.address};
 }
 
-std::string Guard::refusal(const policy::Egress* rule, const policy::Host& host,
+std::string Guard::refusal(const policy::Egress* rule, const policy::Host& host, std::uint16_t port,
                            const policy::Address& address, const os::LocalNetworks& local) const {
+  if (policy::address_denied(plan_->policy, address, port)) return "deny-rule";
   // The host's own services, by their one name; the rule has named the port (contract).
   if (!host.is_address && host.name == policy::kHostName) return loopback(address) ? "" : "own";
   const policy::Judgement judgement = policy::judge(address);
@@ -60,6 +61,7 @@ std::string Guard::refusal(const policy::Egress* rule, const policy::Host& host,
 }
 
 base::Result<Vetted> Guard::vet(const policy::Egress* rule, const policy::Host& host,
+                                std::uint16_t port,
                                 std::span<const policy::Address> addresses) const {
   const bool guarded = plan_->protections.contains(plan::Protection::address_guard);
   const os::LocalNetworks* local = guarded ? TRY(local_()) : nullptr;
@@ -67,7 +69,8 @@ base::Result<Vetted> Guard::vet(const policy::Egress* rule, const policy::Host& 
   for (const bool v6 : {false, true}) {
     for (const policy::Address& address : addresses) {
       if (address.v6 != v6) continue;
-      const std::string reason = guarded ? refusal(rule, host, address, *local) : std::string();
+      const std::string reason =
+          guarded ? refusal(rule, host, port, address, *local) : std::string();
       if (reason.empty()) {
         vetted.passed.push_back(Passed(address));
       } else if (vetted.reason.empty()) {

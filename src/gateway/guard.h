@@ -44,14 +44,17 @@ class Guard {
   // `plan` must outlive the guard. Without Protection::address_guard everything passes.
   Guard(const plan::Plan& plan, LocalView local) : plan_(&plan), local_(std::move(local)) {}
 
-  // Judges the addresses that `host` has, for the rule that allows it (nullptr: none). An error
-  // when the host's own addresses cannot be read: then nothing may be dialled.
+  // Judges the addresses that `host` has, to be dialled at `port` for the rule that allows it
+  // (nullptr: none). What a [[deny]] with a cidr holds is refused first, whatever the host; its
+  // reason is "deny-rule". An error when the host's own addresses cannot be read: then nothing may
+  // be dialled.
   [[nodiscard]] base::Result<Vetted> vet(const policy::Egress* rule, const policy::Host& host,
+                                         std::uint16_t port,
                                          std::span<const policy::Address> addresses) const;
 
  private:
   [[nodiscard]] std::string refusal(const policy::Egress* rule, const policy::Host& host,
-                                    const policy::Address& address,
+                                    std::uint16_t port, const policy::Address& address,
                                     const os::LocalNetworks& local) const;
 
   const plan::Plan* plan_;

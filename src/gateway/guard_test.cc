@@ -23,6 +23,18 @@ ports = [443]
 name = "own"
 host = "host.cerco.internal"
 ports = [8080]
+[[deny]]
+cidr = "93.184.217.0/24"
+[[deny]]
+cidr = "10.2.8.0/24"
+[[deny]]
+cidr = "2606:4700:4700::/48"
+[[deny]]
+cidr = "127.0.0.1"
+ports = [8081]
+[[deny]]
+cidr = "9.9.9.9"
+ports = [80]
 )";
 
 os::Network network(const std::string& text) {
@@ -42,7 +54,7 @@ class GuardTest : public ::testing::Test {
   }
   // "pass", or the reason.
   std::string judge(const std::string& address, const std::string& rule = "open",
-                    const std::string& host = "api.example.com") {
+                    const std::string& host = "api.example.com", std::uint16_t port = 443) {
     const policy::Egress* found = nullptr;
     for (const auto& one : plan_.policy.egress) {
       if (one.name == rule) found = &one;
@@ -52,7 +64,7 @@ class GuardTest : public ::testing::Test {
     const auto parsed = policy::parse_address(address);
     if (!parsed) return "malformed";
     const policy::Address addresses[] = {*parsed};
-    const auto vetted = guard.vet(found, {.name = host}, addresses);
+    const auto vetted = guard.vet(found, {.name = host}, port, addresses);
     return vetted->passed.empty() ? vetted->reason : "pass";
   }
   plan::Plan plan_;
@@ -129,12 +141,26 @@ TEST_F(GuardTest, OneNameReachesTheLoopback) {
   EXPECT_NE(judge("127.0.0.1", "own", "api.example.com"), "pass");
 }
 
+// A denial binds what names lead to as well, also where a rule opens the range, and the host's own.
+TEST_F(GuardTest, DeniedAddressesPassForNoRule) {
+  EXPECT_EQ(judge("93.184.217.1"), "deny-rule");
+  EXPECT_EQ(judge("93.184.216.255"), "pass");
+  EXPECT_EQ(judge("10.2.8.1", "inner"), "deny-rule");
+  EXPECT_EQ(judge("10.2.9.1", "inner"), "pass");
+  EXPECT_EQ(judge("2606:4700:4700::1111"), "deny-rule");
+  EXPECT_EQ(judge("9.9.9.9"), "pass");
+  EXPECT_EQ(judge("9.9.9.9", "open", "api.example.com", 80), "deny-rule");
+  EXPECT_EQ(judge("127.0.0.1", "own", "host.cerco.internal", 8081), "deny-rule");
+  EXPECT_EQ(judge("127.0.0.1", "own", "host.cerco.internal", 8080), "pass");
+}
+
 TEST_F(GuardTest, OfAMixedAnswerTheGoodOnesPassIPv4First) {
   const Guard guard(plan_, [this]() -> base::Result<const os::LocalNetworks*> { return &local_; });
   const policy::Address addresses[] = {
       *policy::parse_address("2606:4700::1"), *policy::parse_address("10.0.0.5"),
       *policy::parse_address("93.184.216.34"), *policy::parse_address("::ffff:10.0.0.1")};
-  const auto vetted = guard.vet(&plan_.policy.egress[0], {.name = "api.example.com"}, addresses);
+  const auto vetted =
+      guard.vet(&plan_.policy.egress[0], {.name = "api.example.com"}, 443, addresses);
   ASSERT_EQ(vetted->passed.size(), 2U);
   EXPECT_EQ(policy::to_string(vetted->passed[0].address()), "93.184.216.34");
   EXPECT_TRUE(vetted->mixed());
@@ -146,7 +172,7 @@ TEST_F(GuardTest, WhenTheHostCannotBeReadNothingPasses) {
     return base::system_error("rtnetlink", ENOBUFS);
   });
   const policy::Address addresses[] = {*policy::parse_address("93.184.216.34")};
-  EXPECT_FALSE(guard.vet(nullptr, {.name = "api.example.com"}, addresses));
+  EXPECT_FALSE(guard.vet(nullptr, {.name = "api.example.com"}, 443, addresses));
 }
 
 // The control: without the guard all of them pass.

@@ -31,7 +31,7 @@ asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target target,
   } else {
     addresses = CO_TRY(co_await core.resolver.resolve(target.host.name));
   }
-  co_return core.guard.vet(rule, target.host, addresses);
+  co_return core.guard.vet(rule, target.host, target.port, addresses);
 }
 
 namespace {

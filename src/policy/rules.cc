@@ -53,9 +53,18 @@ base::Result<std::string> opened_range(std::string_view text) {
   return text == "host" ? std::string(text) : opened_cidr(text);
 }
 
+// Of a [[deny]]. IPv6 forms of IPv4 addresses are never dialled, so that to deny one would say that
+// the address in it is denied when it is not.
 base::Result<std::string> any_cidr(std::string_view text) {
   const auto cidr = parse_cidr(text);
   if (!cidr) return fault(cidr.error().what, cidr.error().expected);
+  const auto mapped = parse_cidr("::ffff:0:0/96");
+  if (cidr->bits >= 96 && contains(*mapped, cidr->address)) {
+    Address inner;
+    std::copy_n(cidr->address.bytes.begin() + 12, 4, inner.bytes.begin());
+    return fault("an IPv4 range in its IPv6 form",
+                 fmt::format("expected {}/{}", to_string(inner), cidr->bits - 96));
+  }
   return to_string(*cidr);
 }
 
