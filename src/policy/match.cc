@@ -31,12 +31,22 @@ std::string upper(std::string_view text) {
 
 // Never a matter of policy: they reflect credentials or open tunnels inside of tunnels.
 bool is_forbidden_method(std::string_view method) {
-  return method == "TRACE" || method == "TRACK" || method == "CONNECT";
+  const std::string known = upper(method);
+  return known == "TRACE" || known == "TRACK" || known == "CONNECT";
 }
 
 bool names_method(const std::vector<std::string>& methods, std::string_view method) {
   return std::ranges::any_of(methods, [&](const std::string& known) {
     return known == method || (known == "GET" && method == "HEAD");
+  });
+}
+
+// Servers that take `delete` for DELETE exist, so what is denied is denied in any case.
+bool denies_method(const std::vector<std::string>& denied, std::string_view method) {
+  const std::string asked = upper(method);
+  return std::ranges::any_of(denied, [&](const std::string& one) {
+    const std::string known = upper(one);
+    return known == asked || (known == "GET" && asked == "HEAD");
   });
 }
 
@@ -161,7 +171,7 @@ bool request_denied(const Policy& policy, const Request& request,
   return std::ranges::any_of(policy.deny, [&](const Deny& deny) {
     if (!deny_reaches(deny, request.host.name, request.port)) return false;
     const bool method = deny.methods.empty() || std::ranges::any_of(methods, [&](const auto& one) {
-                          return names_method(deny.methods, one);
+                          return denies_method(deny.methods, one);
                         });
     const bool path = deny.paths.empty() || std::ranges::any_of(deny.paths, [&](const auto& one) {
                         return path_matches(one, request.path) || path_matches(one, loosest);
