@@ -27,6 +27,14 @@ std::optional<std::uint16_t> common_port(const Egress& a, const Egress& b) {
   return std::nullopt;
 }
 
+// Whether a denial reaches "host:port" of a tcp rule.
+bool deny_holds(const Deny& deny, std::string_view tcp) {
+  const auto colon = tcp.rfind(':');
+  const auto port = base::parse_number(tcp.substr(colon + 1));
+  return hosts_intersect(deny.host, tcp.substr(0, colon)) &&
+         (deny.ports.empty() || std::ranges::find(deny.ports, port) != deny.ports.end());
+}
+
 base::Status check_names(Reading& reading, const Policy& policy) {
   std::set<std::string> seen;
   for (std::size_t i = 0; i < policy.egress.size(); ++i) {
@@ -77,6 +85,22 @@ base::Status check_pair(Reading& reading, const Policy& policy, std::size_t firs
   return {};
 }
 
+// A denial of some requests can only be carried out where requests are looked at.
+base::Status check_deny(Reading& reading, const Policy& policy, std::size_t index) {
+  const Deny& deny = policy.deny[index];
+  if (deny.host.empty() || (deny.methods.empty() && deny.paths.empty())) return {};
+  const std::string key = deny.paths.empty() ? "methods" : "paths";
+  const auto raw = std::ranges::find_if(policy.egress, [&](const Egress& rule) {
+    return !rule.tcp.empty() && deny_holds(deny, rule.tcp);
+  });
+  if (raw == policy.egress.end()) return {};
+  return base::bad_input(
+      reading.origins[fmt::format("deny[{}].{}", index, key)],
+      fmt::format("deny[{}].{}: rule \"{}\" lets \"{}\" through raw, where no request is looked at",
+                  index, key, raw->name, raw->tcp),
+      "expected that rule with host in place of tcp, or a [[deny]] with ports that leave it out");
+}
+
 // `own` is about requests; where nothing is looked into it would say nothing.
 base::Status check_own(Reading& reading, const Policy& policy, std::size_t index) {
   const Egress& rule = policy.egress[index];
@@ -123,6 +147,7 @@ base::Status check_rules(Reading& reading, const Policy& policy) {
     for (std::size_t j = i + 1; j < policy.egress.size(); ++j)
       TRY(check_pair(reading, policy, i, j));
   }
+  for (std::size_t i = 0; i < policy.deny.size(); ++i) TRY(check_deny(reading, policy, i));
   return {};
 }
 
