@@ -148,6 +148,15 @@ std::vector<std::size_t> with_port(const Policy& policy, std::vector<std::size_t
   return rules;
 }
 
+// Without those that want TLS where it is not spoken.
+std::vector<std::size_t> with_scheme(const Policy& policy, std::vector<std::size_t> rules,
+                                     Scheme scheme) {
+  if (scheme == Scheme::http) {
+    std::erase_if(rules, [&](std::size_t i) { return policy.egress[i].tls_only; });
+  }
+  return rules;
+}
+
 // --- Denials -------------------------------------------------------------------------------
 
 bool denies_whole(const Deny& deny) {
@@ -263,6 +272,8 @@ Verdict decide_name(const Policy& policy, const Request& request) {
   if (connection_denied(policy, host, request.port)) return refuse("deny-rule", "");
   const auto named = counting_rules(policy, host);
   const auto rules = with_port(policy, named, request.port);
+  if (!rules.empty() && with_scheme(policy, rules, request.scheme).empty())
+    return refuse("protocol", "");
   if (rules.empty()) {
     const std::string reason = named.empty() ? "host" : "port";
     return refuse(reason, request.scheme == Scheme::tcp ? fix_raw(request) : fix_host(request));
@@ -272,7 +283,7 @@ Verdict decide_name(const Policy& policy, const Request& request) {
   }
   const Treatment treatment = treatment_of(policy, request);
   if (treatment == Treatment::refuse) return refuse("protocol", "");
-  return allow(policy, rules.front(), treatment);
+  return allow(policy, with_scheme(policy, rules, request.scheme).front(), treatment);
 }
 
 // Why none of the rules that count allows the request: what the nearest of them lacks.
@@ -302,7 +313,9 @@ Verdict decide_request(const Policy& policy, const Request& request) {
   if (!connection.allow || connection.treatment == Treatment::tunnel) return connection;
   const std::vector<std::string> methods = methods_of(request);
   if (request_denied(policy, request, methods)) return refuse("deny-rule", "");
-  const auto rules = with_port(policy, counting_rules(policy, request.host.name), request.port);
+  const auto rules = with_scheme(
+      policy, with_port(policy, counting_rules(policy, request.host.name), request.port),
+      request.scheme);
   for (std::size_t i : rules) {
     const Egress& rule = policy.egress[i];
     if (methods_pass(rule.methods, methods) && paths_pass(rule, request.path) &&

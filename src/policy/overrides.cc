@@ -164,6 +164,9 @@ base::Status apply_allow(Node& root, std::string_view text) {
     const Url url = TRY(https_url(text, place));
     put(rule, "host", text_node(url.host, place));
     if (url.port) put(rule, "ports", list_of({port_node(*url.port, place)}, place));
+    Node tls = make_node(Node::Kind::boolean, place);
+    tls.boolean = true;
+    put(rule, "tls_only", std::move(tls));
     put(rule, "methods", list_of({text_node("GET", place)}, place));
     put(rule, "paths", list_of(paths_below(url.path, place), place));
   } else if (text.contains('/')) {

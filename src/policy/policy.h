@@ -189,6 +189,7 @@ struct Egress {
   std::vector<std::string> methods;    // empty: no restriction; GET includes HEAD
   std::vector<std::string> paths;
   bool encoded_slash = false;
+  bool tls_only = false;  // no plain HTTP on its ports, whatever their number
   HeaderRules headers;
   std::uint64_t max_body = kUnlimited;
   std::uint64_t max_requests = kUnlimited;
@@ -200,8 +201,8 @@ struct Egress {
   bool operator==(const Egress&) const = default;
   template <class W>
   void fields(W& w) {
-    w(name, host, tcp, cidr, preset, ports, addresses, methods, paths, encoded_slash, headers,
-      max_body, max_requests, max_up, max_down, own, inspects);
+    w(name, host, tcp, cidr, preset, ports, addresses, methods, paths, encoded_slash, tls_only,
+      headers, max_body, max_requests, max_up, max_down, own, inspects);
   }
 };
 
@@ -407,9 +408,9 @@ struct Request {
   std::string method;
   std::string path;  // canonical_path() of the target, without the query
   std::vector<std::pair<std::string, std::string>> headers;  // names lower case
-};
   // Those that the client sent and that the gateway does not send on.
   std::vector<std::pair<std::string, std::string>> dropped{};
+};
 
 enum class Treatment {
   refuse,   // no

@@ -124,6 +124,19 @@ Canon path_pattern(bool encoded_slash) {
 constexpr std::array<std::string_view, 6> kInspecting = {"methods", "paths",    "encoded_slash",
                                                          "headers", "max_body", "max_requests"};
 
+// Port 80 and the host's own services are spoken to in the clear; raw bytes have no scheme.
+base::Status check_tls_only(const At& at, const Egress& rule) {
+  if (!rule.tls_only) return {};
+  const bool plain =
+      rule.host == kHostName || std::ranges::find(rule.ports, 80) != rule.ports.end();
+  if (!rule.host.empty() && !plain) return {};
+  return at.bad(fmt::format("TLS alone (tls_only, or https://) at {}",
+                            rule.host.empty()        ? "a rule without host"
+                            : rule.host == kHostName ? rule.host
+                                                     : "port 80, which is plain HTTP"),
+                "expected a host and ports on which TLS is spoken");
+}
+
 base::Status check_egress(const At& at, Egress& rule) {
   for (std::string_view key : kInspecting) {
     const Node* node = at.node.find(key);
@@ -145,7 +158,7 @@ base::Status check_egress(const At& at, Egress& rule) {
     return at.bad("own beside tcp or cidr", "expected own in a rule with host");
   }
   if (rule.tcp.empty() && rule.ports.empty()) rule.ports = {443};
-  return {};
+  return check_tls_only(at, rule);
 }
 
 base::Status read_egress_rule(const At& at, std::size_t number, Egress& rule) {
@@ -166,6 +179,7 @@ base::Status read_egress_rule(const At& at, std::size_t number, Egress& rule) {
            {"methods", filled_list(rule.methods, "[\"GET\"]", canonical_method)},
            {"paths", filled_list(rule.paths, "[\"/v1/**\"]", path_pattern(encoded_slash))},
            {"encoded_slash", boolean_into(rule.encoded_slash)},
+           {"tls_only", boolean_into(rule.tls_only)},
            {"headers", [&](const At& a) { return read_headers(a, rule.headers); }},
            {"max_body", size_into(rule.max_body, Unlimited::allowed, Zero::refused)},
            {"max_requests", count_into(rule.max_requests, kMostCount, Unlimited::allowed)},

@@ -186,6 +186,7 @@ Node egress(const Egress& from) {
   if (!from.preset.empty()) add(node, "preset", text(from.preset));
   if (from.tcp.empty()) add(node, "ports", ports(from.ports));
   add(node, "addresses", texts(from.addresses));
+  if (from.tls_only) add(node, "tls_only", boolean(true));
   if (from.inspects) add_inside(node, from);
   add(node, "max_up", size(from.max_up));
   add(node, "max_down", size(from.max_down));
