@@ -36,9 +36,8 @@ void append(std::string& out, unsigned char byte) {
   }
 }
 
-// A byte that came as %XX. `rest` is what follows it, to see a second layer of encoding.
-base::Status append_encoded(std::string& out, unsigned char byte, std::string_view rest,
-                            bool encoded_slash) {
+// A byte that came as %XX.
+base::Status append_encoded(std::string& out, unsigned char byte, bool encoded_slash) {
   if (byte < 0x20 || byte == 0x7f) return bad_path("an encoded control character");
   if (byte == '\\') return bad_path("an encoded backslash");
   if (byte == '.') return bad_path("an encoded dot");
@@ -46,13 +45,6 @@ base::Status append_encoded(std::string& out, unsigned char byte, std::string_vi
     if (!encoded_slash) return bad_path("an encoded slash");
     out += "%2F";
     return {};
-  }
-  if (byte == '%' && rest.size() >= 2) {
-    const int inner = hex_value(rest[0]) * 16 + hex_value(rest[1]);
-    const bool hex = hex_value(rest[0]) >= 0 && hex_value(rest[1]) >= 0;
-    if (hex && (inner < 0x20 || inner == '.' || inner == '/' || inner == '\\' || inner == '%')) {
-      return bad_path("a character that is encoded twice");
-    }
   }
   append(out, byte);
   return {};
@@ -68,7 +60,7 @@ base::Result<std::string> spell(std::string_view path, bool encoded_slash, std::
       const int low = i + 2 < path.size() ? hex_value(path[i + 2]) : -1;
       if (high < 0 || low < 0) return bad_path("a percent sign without two digits");
       const auto value = static_cast<unsigned char>(high * 16 + low);
-      TRY(append_encoded(out, value, path.substr(i + 3), encoded_slash));
+      TRY(append_encoded(out, value, encoded_slash));
       decoded.push_back(static_cast<char>(value));
       i += 2;
       continue;
@@ -102,6 +94,16 @@ base::Status check_segments(std::string_view decoded) {
   return {};
 }
 
+// A server that decodes twice would read another path than the one that is judged.
+base::Status check_layers(std::string_view decoded) {
+  for (auto at = decoded.find('%'); at != std::string_view::npos; at = decoded.find('%', at + 1)) {
+    if (decoded.size() - at > 2 && hex_value(decoded[at + 1]) >= 0 &&
+        hex_value(decoded[at + 2]) >= 0)
+      return bad_path("a character that is encoded twice");
+  }
+  return {};
+}
+
 base::Status check_utf8(std::string_view decoded) {
   while (!decoded.empty()) {
     const std::size_t length = base::utf8_length(decoded);
@@ -120,6 +122,7 @@ base::Result<std::string> canonical_path(std::string_view target, bool encoded_s
   std::string decoded;
   std::string out = TRY(spell(path, encoded_slash, decoded));
   TRY(check_segments(decoded));
+  TRY(check_layers(decoded));
   TRY(check_utf8(decoded));
   return out;
 }
