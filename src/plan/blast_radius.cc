@@ -18,25 +18,50 @@ std::string ports_text(const std::vector<std::uint16_t>& ports) {
                            : fmt::format("{{{}}}", fmt::join(ports, ","));
 }
 
-std::string target_text(const policy::Egress& rule) {
-  if (!rule.tcp.empty()) return rule.tcp;
-  const std::string& place = rule.host.empty() ? rule.cidr : rule.host;
-  return fmt::format("{}:{}", place, ports_text(rule.ports));
+// What one rule opens with one treatment: ports of it that are looked into alike.
+struct Way {
+  const policy::Egress* rule = nullptr;
+  std::vector<std::uint16_t> ports;
+  policy::Looked looked = policy::Looked::none;
+};
+
+std::vector<Way> ways_of(const Policy& policy) {
+  std::vector<Way> ways;
+  for (const auto& rule : policy.egress) {
+    const std::size_t first = ways.size();
+    if (rule.ports.empty()) ways.push_back({&rule, {}, policy::Looked::none});
+    for (const std::uint16_t port : rule.ports) {
+      const policy::Looked looked = policy::looked_into(policy, rule, port);
+      const auto like = std::find_if(ways.begin() + static_cast<std::ptrdiff_t>(first), ways.end(),
+                                     [&](const Way& way) { return way.looked == looked; });
+      if (like != ways.end()) {
+        like->ports.push_back(port);
+      } else {
+        ways.push_back({&rule, {port}, looked});
+      }
+    }
+  }
+  return ways;
 }
 
-std::vector<const policy::Credential*> credentials_at(const Policy& policy,
-                                                      const policy::Egress& rule) {
+std::string target_text(const Way& way) {
+  if (!way.rule->tcp.empty()) return way.rule->tcp;
+  const std::string& place = way.rule->host.empty() ? way.rule->cidr : way.rule->host;
+  return fmt::format("{}:{}", place, ports_text(way.ports));
+}
+
+std::vector<const policy::Credential*> credentials_at(const Policy& policy, const Way& way) {
+  policy::Egress there = *way.rule;
+  there.ports = way.ports;
   std::vector<const policy::Credential*> found;
   for (const auto& credential : policy.credentials) {
-    if (bound_to(credential, rule)) found.push_back(&credential);
+    if (bound_to(credential, there)) found.push_back(&credential);
   }
   return found;
 }
 
-// Whether the gateway reads the requests of this rule.
-bool is_inspected(const Policy& policy, const policy::Egress& rule) {
-  const bool plain = rule.ports == std::vector<std::uint16_t>{80};
-  return !rule.host.empty() && (rule.inspects || plain || !credentials_at(policy, rule).empty());
+bool is_inspected(const Way& way) {
+  return way.looked == policy::Looked::all;
 }
 
 bool only_reads(const policy::Egress& rule) {
@@ -52,13 +77,24 @@ std::string requests_text(const policy::Egress& rule) {
   return text;
 }
 
-std::string reach_line(const Policy& policy, const policy::Egress& rule) {
-  std::string line = target_text(rule);
+std::string treatment_text(const Way& way) {
+  switch (way.looked) {
+    case policy::Looked::all:
+      return fmt::format(": {}, each request looked at", requests_text(*way.rule));
+    case policy::Looked::some:
+      return ": any bytes, in a tunnel that is not looked into but for some of its names";
+    case policy::Looked::none:
+      break;
+  }
+  return ": any bytes, in a tunnel that is not looked into";
+}
+
+std::string reach_line(const Way& way) {
+  const policy::Egress& rule = *way.rule;
   if (!rule.preset.empty()) return "the index of " + rule.preset;
+  std::string line = target_text(way);
   if (rule.host == policy::kHostName) line += " (this host's own loopback)";
-  line += is_inspected(policy, rule)
-              ? fmt::format(": {}, each request looked at", requests_text(rule))
-              : ": any bytes, in a tunnel that is not looked into";
+  line += treatment_text(way);
   std::vector<std::string> bounds;
   if (rule.max_body != kUnlimited) bounds.push_back(policy::size_text(rule.max_body) + " a body");
   if (rule.max_requests != kUnlimited)
@@ -72,15 +108,18 @@ std::string reach_line(const Policy& policy, const policy::Egress& rule) {
   return fmt::format("{} (rule {})", line, rule.name);
 }
 
+std::string never_line(const policy::Deny& deny) {
+  const std::string methods = deny.methods.empty() ? "" : base::join(deny.methods, ", ") + " at ";
+  return fmt::format("never {}{}{}{}", methods, deny.host.empty() ? deny.cidr : deny.host,
+                     deny.ports.empty() ? "" : ":" + ports_text(deny.ports),
+                     deny.paths.empty() ? "" : " on " + base::join(deny.paths, ", "));
+}
+
 std::vector<std::string> reach_of(const Policy& policy) {
   std::vector<std::string> reach;
-  for (const auto& rule : policy.egress) reach.push_back(reach_line(policy, rule));
+  for (const Way& way : ways_of(policy)) reach.push_back(reach_line(way));
   if (reach.empty()) reach.emplace_back("nothing: no rule allows any destination");
-  for (const auto& deny : policy.deny) {
-    reach.push_back(fmt::format("never {}{}{}", deny.host.empty() ? deny.cidr : deny.host,
-                                deny.ports.empty() ? "" : ":" + ports_text(deny.ports),
-                                deny.paths.empty() ? "" : " on " + base::join(deny.paths, ", ")));
-  }
+  for (const auto& deny : policy.deny) reach.push_back(never_line(deny));
   if (policy.egress.empty()) return reach;
   reach.emplace_back("names that no rule allows do not resolve, and no query for them leaves");
   reach.emplace_back(
@@ -169,9 +208,10 @@ std::vector<std::string> use_of(const Plan& plan) {
 
 // How much could leave through a rule: bytes that nobody reads before requests that are looked at,
 // many names before one; whoever may act with a credential before all of that.
-int width(const Policy& policy, const policy::Egress& rule) {
+int width(const Policy& policy, const Way& way) {
+  const policy::Egress& rule = *way.rule;
   int width = 10;
-  if (!is_inspected(policy, rule)) {
+  if (!is_inspected(way)) {
     width = 60;
   } else if (!only_reads(rule)) {
     width = 30;
@@ -185,29 +225,32 @@ int width(const Policy& policy, const policy::Egress& rule) {
   if (rule.host.starts_with("*.")) width += 15;
   if (!rule.paths.empty() || rule.max_body != kUnlimited || rule.max_requests != kUnlimited)
     width -= 2;
-  if (!credentials_at(policy, rule).empty()) width += 100;
+  if (!credentials_at(policy, way).empty()) width += 100;
   return width;
 }
 
-std::string way_text(const Policy& policy, const policy::Egress& rule) {
-  const std::string at = fmt::format("{} (rule {})", target_text(rule), rule.name);
-  if (!is_inspected(policy, rule)) {
-    return fmt::format("{}: any bytes, unread, to whoever answers there", at);
-  }
-  const std::string_view what = only_reads(rule)
-                                    ? "what fits into the lines and headers of requests"
-                                    : "what fits into requests";
+std::string way_text(const Policy& policy, const Way& way) {
+  const policy::Egress& rule = *way.rule;
   std::vector<std::string> names;
-  for (const auto* credential : credentials_at(policy, rule)) names.push_back(credential->name);
+  for (const auto* credential : credentials_at(policy, way)) names.push_back(credential->name);
   const std::string with =
       names.empty() ? "" : fmt::format(", made with credential {}", fmt::join(names, ", "));
+  const std::string at = fmt::format("{} (rule {})", target_text(way), rule.name);
+  if (!is_inspected(way)) {
+    return fmt::format("{}: any bytes, unread, to whoever answers there{}", at,
+                       names.empty() ? "" : "; requests" + with.substr(1));
+  }
+  const std::string_view what = only_reads(rule)
+                                    ? "what fits into the lines, headers and bodies of requests"
+                                    : "what fits into requests";
   return fmt::format("{}: {} ({}){}", at, what, requests_text(rule), with);
 }
 
 std::string widest_of(const Policy& policy) {
-  const auto widest = std::ranges::max_element(
-      policy.egress, {}, [&](const policy::Egress& rule) { return width(policy, rule); });
-  if (widest == policy.egress.end())
+  const std::vector<Way> ways = ways_of(policy);
+  const auto widest =
+      std::ranges::max_element(ways, {}, [&](const Way& way) { return width(policy, way); });
+  if (widest == ways.end())
     return "none over the network; the kernel and the output of the command remain";
   return way_text(policy, *widest);
 }

@@ -52,6 +52,49 @@ TEST(Widest, CredentialsWeighMost) {
   EXPECT_NE(way.find("credential key"), std::string::npos) << way;
 }
 
+// "looked at" stands only where no name and no port of the line can be a tunnel.
+TEST(BlastRadius, SaysWhatIsNotLookedInto) {
+  using Lines = std::vector<std::string>;
+  const auto reach = [](const std::vector<policy::Egress>& egress, const std::string& bound,
+                        const std::vector<policy::Deny>& deny) {
+    Policy policy;
+    policy.egress = egress;
+    policy.deny = deny;
+    if (!bound.empty()) policy.credentials = {credential("key", bound)};
+    Lines lines = plan::blast_radius(made(policy)).reach;
+    lines.resize(lines.size() - 2);  // what holds for every policy
+    return lines;
+  };
+  const std::string tunnel = ": any bytes, in a tunnel that is not looked into";
+  const std::string looked = ": any method on any path, each request looked at";
+  EXPECT_EQ(reach({rule("a", "a.test", {443, 8443})}, "a.test", {}),
+            (Lines{"a.test:443" + looked + " (rule a)", "a.test:8443" + tunnel + " (rule a)"}));
+  EXPECT_EQ(reach({rule("a", "*.test.example", {443})}, "a.test.example", {}),
+            (Lines{"*.test.example:443" + tunnel + " but for some of its names (rule a)"}));
+  EXPECT_EQ(reach({rule("a", "*.test.example", {443})}, "**.test.example", {}),
+            (Lines{"*.test.example:443" + looked + " (rule a)"}));
+  EXPECT_EQ(reach({rule("a", "a.test", {80, 443})}, "", {}),
+            (Lines{"a.test:80" + looked + " (rule a)", "a.test:443" + tunnel + " (rule a)"}));
+  EXPECT_EQ(
+      reach({inspected("a", "a.test", {"GET"}, {})}, "",
+            {{.host = "a.test", .cidr = {}, .ports = {}, .methods = {"PUT"}, .paths = {}},
+             {.host = "a.test", .cidr = {}, .ports = {443}, .methods = {"GET"}, .paths = {"/x/**"}},
+             {.host = {}, .cidr = "9.9.9.9/32", .ports = {}, .methods = {}, .paths = {}}}),
+      (Lines{"a.test:443: GET on any path, each request looked at (rule a)", "never PUT at a.test",
+             "never GET at a.test:443 on /x/**", "never 9.9.9.9/32"}));
+}
+
+TEST(Widest, SaysThatReadsHaveBodiesAndWhichPortIsUnread) {
+  EXPECT_EQ(widest({inspected("get", "get.test", {"GET"}, {})}, {}),
+            "get.test:443 (rule get): what fits into the lines, headers and bodies of requests "
+            "(GET on any path)");
+  const std::string mixed =
+      widest({rule("a", "*.test.example", {443, 8443})}, {credential("key", "a.test.example")});
+  EXPECT_EQ(mixed,
+            "*.test.example:443 (rule a): any bytes, unread, to whoever answers there; requests "
+            "made with credential key");
+}
+
 TEST(BlastRadius, SaysWhatACredentialIsBoundTo) {
   Policy policy = plan::testing::full_policy();
   policy.credentials[0].uses = 100;

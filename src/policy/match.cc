@@ -348,6 +348,23 @@ bool needs_inspection(const Policy& policy, std::string_view host, std::uint16_t
   return port != kPlainPort && host != kHostName && looks_inside(policy, host, port);
 }
 
+Looked looked_into(const Policy& policy, const Egress& rule, std::uint16_t port) {
+  if (rule.host.empty()) return Looked::none;
+  if (port == kPlainPort || rule.inspects) return Looked::all;
+  if (!looks_inside(policy, rule.host, port)) return Looked::none;
+  const bool bound = std::ranges::any_of(policy.credentials, [&](const Credential& credential) {
+    return has_port(credential.ports, port) &&
+           std::ranges::any_of(credential.hosts, [&](const std::string& host) {
+             return host_contains(host, rule.host);
+           });
+  });
+  const bool denied = std::ranges::any_of(policy.deny, [&](const Deny& deny) {
+    return !denies_whole(deny) && deny_reaches(deny, rule.host, port) &&
+           host_contains(deny.host, rule.host);
+  });
+  return bound || denied ? Looked::all : Looked::some;
+}
+
 bool terminates(const Policy& policy) {
   return std::ranges::any_of(policy.egress, [&](const Egress& rule) {
     return !rule.host.empty() && std::ranges::any_of(rule.ports, [&](std::uint16_t port) {

@@ -448,6 +448,12 @@ struct Verdict {
 [[nodiscard]] bool needs_inspection(const Policy& policy, std::string_view host,
                                     std::uint16_t port);
 
+// How much of what goes to the names of a rule's host pattern at a port is looked into request by
+// request, whatever its bytes look like: `some` where that holds for some names below the pattern.
+// What is not looked into may be a tunnel.
+enum class Looked { none, some, all };
+[[nodiscard]] Looked looked_into(const Policy& policy, const Egress& rule, std::uint16_t port);
+
 // Whether some TLS connection that the policy allows is to be terminated: needs_inspection() of
 // some rule's host (or of a name below it that a [[deny]] or a [[credential]] has) and port.
 [[nodiscard]] bool terminates(const Policy& policy);
