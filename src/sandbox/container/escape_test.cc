@@ -210,10 +210,9 @@ TEST(Limits, E93TheDiskIsFullInsideAndOnlyThere) {
   EXPECT_TRUE(sandbox->counters()->disk_full);
   EXPECT_GT(sandbox->counters()->disk_used, 50U << 20);
   // The folders share one disk: what fills one fills all.
-  EXPECT_EQ(run(*sandbox, "echo x > /home/agent/y || echo full", As::agent).output.find("full") !=
-                std::string::npos,
-            true);
-  (void)run(*sandbox, "rm /workspace/x", As::agent);
+  const std::string more = "head -c 4M /dev/zero > /home/agent/y 2>/dev/null || echo full";
+  EXPECT_EQ(run(*sandbox, more, As::agent).output, "full\n");
+  (void)run(*sandbox, "rm /workspace/x /home/agent/y", As::agent);
   EXPECT_FALSE(sandbox->counters()->disk_full);
   EXPECT_LT(std::stoi(run(*sandbox, inodes, As::agent).output), 2100);  // mkfs rounds up
   EXPECT_TRUE(sandbox->counters()->disk_full);
