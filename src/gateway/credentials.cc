@@ -48,9 +48,6 @@ Credentials::Credentials(const plan::Plan& plan, std::unique_ptr<LeaseDesk> desk
   const auto& credentials = plan.policy.credentials;
   for (const auto& credential : credentials) {
     slots_.push_back(slot_of(credential.inject));
-    wide_.push_back(credential);
-    wide_.back().paths = {"/**"};
-    wide_.back().methods = {"GET"};
   }
   for (const plan::Placeholder& placeholder : plan.placeholders) {
     const auto found =
@@ -64,20 +61,6 @@ Credentials::Credentials(const plan::Plan& plan, std::unique_ptr<LeaseDesk> desk
 
 bool Credentials::binds() const {
   return plan_.protections.contains(plan::Protection::binding);
-}
-
-bool Credentials::on_host(std::size_t credential, const policy::Request& request) const {
-  policy::Request anywhere{.scheme = request.scheme, .host = request.host, .port = request.port};
-  anywhere.method = "GET";
-  anywhere.path = "/";
-  return policy::covers(wide_[credential], anywhere);
-}
-
-bool Credentials::bound_to(const policy::Request& request) const {
-  for (std::size_t i = 0; i < wide_.size(); ++i) {
-    if (on_host(i, request)) return true;
-  }
-  return false;
 }
 
 const std::string& Credentials::name_of_mark(std::size_t mark) const {
@@ -107,6 +90,11 @@ Handling Credentials::handle(const http::RequestHead& head, const policy::Reques
     handling.injections.push_back({.credential = i, .placeholder = {}});
   }
   if (!judge_own(head, request, rule, handling)) return handling;
+  // A server cuts its frames where it likes, so that no secret can be taken out of them.
+  if (head.websocket && plan_.protections.contains(plan::Protection::redaction)) {
+    handling.reason = "credential-websocket";
+    return handling;
+  }
   if (handling.credential.empty() && !handling.injections.empty()) {
     handling.credential = plan_.policy.credentials[handling.injections.front().credential].name;
   }
@@ -213,9 +201,8 @@ base::Status Credentials::remember(std::size_t credential, const std::string& pl
                                    const plan::LeaseAnswer& answer) {
   if (!plan_.protections.contains(plan::Protection::redaction)) return {};
   if (answer.secret.size() < http::kLeastRedacted) return {};
-  std::string digest = base::sha256(answer.secret);
-  Remembered& remembered = remembered_[credential];
-  if (remembered.redaction && remembered.digest == digest) return {};
+  std::pair known(credential, base::sha256(answer.secret));
+  if (remembered_.contains(known)) return {};
   std::string shown = placeholder;
   if (shown.empty()) {
     const auto mark = std::ranges::find(credential_of_, credential);
@@ -223,19 +210,10 @@ base::Status Credentials::remember(std::size_t credential, const std::string& pl
                 ? "[credential]"
                 : marked_[static_cast<std::size_t>(mark - credential_of_.begin())].placeholder;
   }
-  remembered.redaction = std::make_unique<http::Redaction>(
-      TRY(http::Redaction::of(answer.secret, shown, slots_[credential])));
-  remembered.digest = std::move(digest);
+  redactions_.push_back(std::make_unique<http::Redaction>(
+      TRY(http::Redaction::of(answer.secret, shown, slots_[credential]))));
+  remembered_.insert(std::move(known));
   return {};
-}
-
-std::vector<const http::Redaction*> Credentials::redactions(const policy::Request& request) const {
-  std::vector<const http::Redaction*> found;
-  for (const auto& [credential, remembered] : remembered_) {
-    if (binds() && !on_host(credential, request)) continue;
-    found.push_back(remembered.redaction.get());
-  }
-  return found;
 }
 
 void Credentials::revoke(const std::string& name) {

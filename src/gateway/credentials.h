@@ -2,11 +2,11 @@
 // request, and the secret in its place at the last moment.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gateway/core.h"
@@ -37,8 +37,6 @@ class Credentials {
   Credentials(const plan::Plan& plan, std::unique_ptr<LeaseDesk> desk);
 
   [[nodiscard]] bool any() const { return !marked_.empty() || !plan_.policy.credentials.empty(); }
-  // Some credential may be used on this host and port.
-  [[nodiscard]] bool bound_to(const policy::Request& request) const;
   // Looks at a request that the rules allow. `rule` is the egress rule that does.
   [[nodiscard]] Handling handle(const http::RequestHead& head, const policy::Request& request,
                                 const policy::Egress* rule) const;
@@ -53,18 +51,16 @@ class Credentials {
     return slots_[credential].header;
   }
   [[nodiscard]] const std::string& name_of_mark(std::size_t mark) const;
-  // What has to be taken out of answers from that host and port.
-  [[nodiscard]] std::vector<const http::Redaction*> redactions(
-      const policy::Request& request) const;
+  // What has to be taken out of every answer that is looked into, from whatever host: servers share
+  // what they were told. Only ever grows, before the secret concerned goes out.
+  [[nodiscard]] const std::vector<std::unique_ptr<http::Redaction>>& redactions() const {
+    return redactions_;
+  }
   // Lower-case names that secrets are injected under.
   [[nodiscard]] std::vector<std::string> header_names() const;
   void revoke(const std::string& name);  // "" for all
 
  private:
-  struct Remembered {
-    std::string digest;  // of the secret, to know a new one
-    std::unique_ptr<http::Redaction> redaction;
-  };
   [[nodiscard]] bool judge_finding(const http::Finding& finding, const policy::Request& request,
                                    Handling& handling) const;
   [[nodiscard]] bool judge_own(const http::RequestHead& head, const policy::Request& request,
@@ -75,14 +71,12 @@ class Credentials {
 
   const plan::Plan& plan_;
   std::unique_ptr<LeaseDesk> desk_;
-  [[nodiscard]] bool on_host(std::size_t credential, const policy::Request& request) const;
 
-  std::vector<http::Slot> slots_;  // by credential
-  std::vector<policy::Credential>
-      wide_;                          // by credential: any path, to ask about host and port alone
-  std::vector<http::Marked> marked_;  // by placeholder of the plan
+  std::vector<http::Slot> slots_;           // by credential
+  std::vector<http::Marked> marked_;        // by placeholder of the plan
   std::vector<std::size_t> credential_of_;  // mark → credential
-  std::map<std::size_t, Remembered> remembered_;
+  std::vector<std::unique_ptr<http::Redaction>> redactions_;
+  std::set<std::pair<std::size_t, std::string>> remembered_;  // credential and digest of its secret
   std::set<std::string> revoked_;
 };
 

@@ -27,8 +27,6 @@ class Exchange {
     if (!s_.marked.empty() && s_.request.body.framing != http::Framing::none) {
       scan_.emplace(s_.marked);
     }
-    for (const auto* redaction : s_.redactions)
-      redactors_.emplace_back(std::make_unique<http::BodyRedactor>(*redaction));
     up_.text = http::write_request(s_.request);
     up_.secret = !s_.secret_fields.empty();
     for (http::Field& field : s_.request.fields) {
@@ -56,8 +54,11 @@ class Exchange {
   Step take_head(std::size_t length);
   Step take_final(http::ResponseHead head);
   Step take_body();
+  void clean(http::ResponseHead& head) const;
+  void take_redactors();
   void frame_download(std::string_view content);
   void finish_download();
+  [[nodiscard]] bool length_broken() const;
   Step write_down();
   Step upstream_ended(int error);
   Step fail(std::string problem) {
@@ -85,6 +86,8 @@ class Exchange {
   std::optional<http::ResponseHead> head_;  // the final one
   std::optional<http::BodyReader> response_body_;
   std::vector<std::unique_ptr<http::BodyRedactor>> redactors_;
+  std::uint64_t framed_ = 0;  // bytes of the body that were made ready for the client
+  bool encoded_ = false;      // the answer's body cannot be looked through
   Outgoing down_;
   std::size_t seen_ = 0;
   std::size_t used_down_ = 0;
@@ -216,25 +219,42 @@ Exchange::Step Exchange::take_head(std::size_t length) {
   if (!http::interim(*head)) return take_final(std::move(*head));
   if (++interim_ > kMostInterim) return fail("interim-flood");
   if (s_.request.minor == 0) return Step::moved;
-  for (const auto* redaction : s_.redactions) redaction->clean(head->fields);
+  clean(*head);
   down_.text += http::write_response(*head);
   return Step::moved;
+}
+
+void Exchange::clean(http::ResponseHead& head) const {
+  for (const auto& redaction : s_.redactions) {
+    head.phrase = redaction->clean(head.phrase);
+    redaction->clean(head.fields);
+  }
+}
+
+// A secret that was lent while the answer streamed is looked for from here on: it had not gone out
+// before.
+void Exchange::take_redactors() {
+  while (redactors_.size() < s_.redactions.size()) {
+    const http::Redaction& next = *s_.redactions[redactors_.size()];
+    redactors_.emplace_back(std::make_unique<http::BodyRedactor>(next));
+  }
 }
 
 Exchange::Step Exchange::take_final(http::ResponseHead head) {
   response_body_.emplace(head.body, 502);
   end_.keep_upstream = head.keep_alive && head.body.framing != http::Framing::until_close;
+  const http::Field* encoding = http::find_field(head.fields, "content-encoding");
+  encoded_ = encoding != nullptr && encoding->value != "identity";
   if (!s_.redactions.empty() && head.body.framing != http::Framing::none) {
     // What is compressed cannot be looked through; it was asked for as it is (N164).
-    if (http::find_field(head.fields, "content-encoding") != nullptr)
-      return fail("encoded-response");
-    for (const auto* redaction : s_.redactions) {
+    if (encoded_) return fail("encoded-response");
+    for (const auto& redaction : s_.redactions) {
       if (head.body.framing != http::Framing::length || redaction->keeps_length()) continue;
       head.body = {.framing =
                        s_.request.minor == 0 ? http::Framing::until_close : http::Framing::chunked};
     }
   }
-  for (const auto* redaction : s_.redactions) redaction->clean(head.fields);
+  clean(head);
   if (s_.request.minor == 0 && head.body.framing == http::Framing::chunked) {
     head.body = {.framing = http::Framing::until_close};  // HTTP/1.0 knows no chunks
   }
@@ -254,6 +274,7 @@ Exchange::Step Exchange::take_final(http::ResponseHead head) {
 
 void Exchange::frame_download(std::string_view content) {
   if (content.empty()) return;
+  framed_ += content.size();
   if (head_->body.framing == http::Framing::chunked) {
     down_.text += http::chunk_head(content.size());
     down_.text += content;
@@ -272,8 +293,17 @@ void Exchange::finish_download() {
   }
   frame_download(rest);
   if (head_->body.framing == http::Framing::chunked) {
-    down_.text += http::last_chunk(response_body_->trailers());
+    std::vector<http::Field> trailers = response_body_->trailers();
+    for (const auto& redaction : s_.redactions) redaction->clean(trailers);
+    down_.text += http::last_chunk(trailers);
   }
+}
+
+// A secret that was lent after the head had told a length may change it: then the client must not
+// take the answer for whole.
+bool Exchange::length_broken() const {
+  if (head_->body.framing != http::Framing::length) return false;
+  return framed_ > head_->body.length || (download_ended_ && framed_ != head_->body.length);
 }
 
 Exchange::Step Exchange::take_body() {
@@ -297,17 +327,21 @@ Exchange::Step Exchange::take_body() {
   end_.down += part->content.size();
   if (!s_.budget.down.take(part->content.size())) return fail("budget");
   used_down_ = part->used;
+  take_redactors();
+  if (encoded_ && !redactors_.empty()) return fail("encoded-response");
   if (!redactors_.empty()) {
-    std::string clean(part->content);
-    for (const auto& redactor : redactors_) clean = redactor->push(clean);
-    frame_download(clean);
+    std::string text(part->content);
+    for (const auto& redactor : redactors_) text = redactor->push(text);
+    frame_download(text);
   } else if (head_->body.framing == http::Framing::chunked) {
     frame_download(part->content);
   } else {
     down_.content = part->content;
+    framed_ += part->content.size();
   }
   if (down_.content.empty()) s_.from_upstream.consume(std::exchange(used_down_, 0));
   if (response_body_->done()) finish_download();
+  if (length_broken()) return fail("redacted-length");
   return Step::moved;
 }
 

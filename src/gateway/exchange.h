@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,8 @@ struct ExchangeStart {
   http::RequestHead& request;  // as it is to go out
   Buffer& from_client;
   Buffer& from_upstream;
-  const std::vector<http::Marked>& marked;  // looked for in the body
-  std::vector<const http::Redaction*> redactions;
+  const std::vector<http::Marked>& marked;                          // looked for in the body
+  const std::vector<std::unique_ptr<http::Redaction>>& redactions;  // may grow meanwhile
   std::uint64_t most_body = policy::kUnlimited;
   Budget budget = {};                      // of heads and bodies as they are read
   std::vector<std::string> secret_fields;  // of the request: wiped as soon as they are written

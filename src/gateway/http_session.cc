@@ -200,12 +200,10 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
   for (const std::string& name : asked.handling.strip) http::remove_fields(asked.head.fields, name);
   std::vector<std::string> secret_fields;
   if (core_.credentials.any()) {
-    if (core_.credentials.bound_to(asked.request)) {
-      // What comes back must be readable, and whole, for the secret to be taken out of it (N164).
-      http::set_field(asked.head.fields, "accept-encoding", "identity");
-      http::remove_fields(asked.head.fields, "range");
-      http::remove_fields(asked.head.fields, "if-range");
-    }
+    // What comes back must be readable, and whole, for a secret to be taken out of it (N164).
+    http::set_field(asked.head.fields, "accept-encoding", "identity");
+    http::remove_fields(asked.head.fields, "range");
+    http::remove_fields(asked.head.fields, "if-range");
     if (!asked.handling.injections.empty()) {
       const auto refused = co_await core_.credentials.inject(connection_, asked.head, asked.request,
                                                              asked.handling, verified_tls_);
@@ -233,7 +231,7 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
                          .from_client = from_client_,
                          .from_upstream = from_upstream_,
                          .marked = core_.credentials.marked(),
-                         .redactions = core_.credentials.redactions(asked.request),
+                         .redactions = core_.credentials.redactions(),
                          .most_body = rule != nullptr ? rule->max_body : policy::kUnlimited,
                          .budget = budget_of(core_, asked.verdict),
                          .secret_fields = std::move(secret_fields)});

@@ -349,6 +349,138 @@ TEST_F(TerminateTest, TheSecretIsTakenOutOfAnswers) {
   EXPECT_TRUE(answer.contains("you sent " + kPlaceholder));
 }
 
+// And out of everything else that a head or the end of a body can say.
+TEST_F(TerminateTest, TheSecretIsTakenOutOfPhrasesNamesAndTrailers) {
+  const auto server = serve("api.example.com");
+  const std::string lower = base::to_lower(kSecret);
+  server->answer = [lower](const std::string&) {
+    return "HTTP/1.1 103 Early " + kSecret + "\r\nLink: " + kSecret + "\r\n" + lower +
+           ": 1\r\n\r\nHTTP/1.1 200 Fine " + kSecret + "\r\nX-" + lower +
+           ": 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\ngrpc-message: " + kSecret +
+           "\r\n\r\n";
+  };
+  const std::string answer =
+      talk_one("api.example.com", get("api.example.com", "/v1/me", kBearer), "\r\n\r\n\r\n");
+  EXPECT_TRUE(answer.contains("103 Early " + kPlaceholder)) << answer;
+  EXPECT_TRUE(answer.contains("200 Fine " + kPlaceholder));
+  EXPECT_TRUE(answer.contains("grpc-message: " + kPlaceholder));
+  EXPECT_FALSE(base::to_lower(answer).contains(lower));
+}
+
+// Hosts share what is behind them: after a use no inspected answer tells it, from wherever.
+TEST_F(TerminateTest, TheSecretIsTakenOutOfAnswersOfOtherHosts) {
+  const auto server = serve("api.example.com");
+  (void)talk_one("api.example.com", get("api.example.com", "/v1/me", kBearer));
+  const auto other = serve("echo.example.com");
+  other->answer = [](const std::string& head) -> std::string {
+    if (head.contains("/packed")) {
+      return "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok";
+    }
+    return "HTTP/1.1 200 OK\r\nX-Last: " + kSecret +
+           "\r\nContent-Length: " + std::to_string(kSecret.size()) + "\r\n\r\n" + kSecret;
+  };
+  const std::string answer = talk_one(
+      "echo.example.com", get("echo.example.com", "/", "Range: bytes=0-4\r\n"), "0\r\n\r\n");
+  EXPECT_TRUE(answer.contains("X-Last: " + kPlaceholder)) << answer;
+  EXPECT_FALSE(answer.contains(kSecret));
+  EXPECT_FALSE(other->seen[0].contains("ange:"));
+  EXPECT_TRUE(talk_one("echo.example.com", get("echo.example.com", "/packed"))
+                  .contains("X-Cerco-Deny: encoded-response"));
+}
+
+// An answer that was under way before the first use must not tell it either.
+class OpenAnswerTest : public TerminateTest {
+ protected:
+  explicit OpenAnswerTest(std::set<plan::Protection> without = {})
+      : TerminateTest(std::move(without)) {}
+  // What a client gets of an answer with that head field: "one", then the secret, which another
+  // connection has used meanwhile.
+  std::string stream(const std::string& field, const std::string& one, const std::string& rest) {
+    std::atomic<bool> used = false;
+    auto context = *outside.server_context("echo.example.com");
+    Upstream echo([&](const Peer& peer) {
+      const TlsPeer tls(peer, context, TlsPeer::Side::server, "");
+      (void)tls.read_until("\r\n\r\n");
+      tls.send("HTTP/1.1 200 OK\r\n" + field + "\r\n\r\n" + one);
+      for (int i = 0; i < 10'000 && !used; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      tls.send(rest);
+    });
+    const auto server = serve("api.example.com");
+    world.names["echo.example.com"] = {"93.184.216.35"};
+    world.listening["93.184.216.35:443"] = echo.port();
+    const Peer first = world.connect("echo.example.com", 443);
+    const Peer second = world.connect("api.example.com", 443);
+    const auto trusting = *http::client_context(inside.pem(), http::Verification::required);
+    std::string answer;
+    world.run([&] {
+      const TlsPeer open(first, trusting, TlsPeer::Side::client, "echo.example.com");
+      open.send(get("echo.example.com", "/"));
+      answer = open.read_until("one");
+      const TlsPeer tls(second, trusting, TlsPeer::Side::client, "api.example.com");
+      tls.send(get("api.example.com", "/v1/me", kBearer));
+      (void)tls.read_until("ok");
+      used = true;
+      answer += open.read_until("end");
+    });
+    return answer;
+  }
+  static std::string chunk(const std::string& text) {
+    return http::chunk_head(text.size()) + text + "\r\n";
+  }
+};
+
+TEST_F(OpenAnswerTest, TheSecretIsTakenOutOfWhatFollows) {
+  const std::string answer =
+      stream("Transfer-Encoding: chunked", chunk("one"), chunk(kSecret + " end"));
+  EXPECT_TRUE(answer.contains(kPlaceholder + " end")) << answer;
+  EXPECT_FALSE(answer.contains(kSecret));
+}
+
+TEST_F(OpenAnswerTest, ALengthThatCannotBeKeptBreaksTheAnswerOff) {
+  const std::string rest = kSecret + "end";
+  const std::string answer =
+      stream("Content-Length: " + std::to_string(3 + rest.size()), "one", rest);
+  EXPECT_TRUE(answer.ends_with("one")) << answer;
+}
+
+TEST_F(OpenAnswerTest, WhatIsPackedIsBrokenOff) {
+  const std::string answer = stream("Content-Encoding: gzip\r\nTransfer-Encoding: chunked",
+                                    chunk("one"), chunk(kSecret + " end"));
+  EXPECT_TRUE(answer.contains("one"));
+  EXPECT_FALSE(answer.contains(kSecret)) << answer;
+}
+
+class OpenUnredactedTest : public OpenAnswerTest {
+ protected:
+  OpenUnredactedTest() : OpenAnswerTest({plan::Protection::redaction}) {}
+};
+
+// The control of the three above.
+TEST_F(OpenUnredactedTest, WithoutRedactionItFollows) {
+  EXPECT_TRUE(stream("Transfer-Encoding: chunked", chunk("one"), chunk(kSecret + " end"))
+                  .contains(kSecret));
+}
+
+constexpr const char* kWebSocket =
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+// In frames the secret could come back in pieces that nobody can look through.
+TEST_F(TerminateTest, NoWebSocketIsOpenedInARunWithCredentials) {
+  const auto api = serve("api.example.com");
+  EXPECT_TRUE(talk_one("api.example.com", get("api.example.com", "/v1/ws", kBearer + kWebSocket))
+                  .contains("X-Cerco-Deny: credential-websocket"));
+  const auto echo = serve("echo.example.com");
+  EXPECT_TRUE(talk_one("echo.example.com", get("echo.example.com", "/ws", kWebSocket))
+                  .contains("X-Cerco-Deny: credential-websocket"));
+  EXPECT_TRUE(world.decisions().back().has(R"("kind":"credential")"));
+  EXPECT_TRUE(api->seen.empty());
+  EXPECT_TRUE(echo->seen.empty());
+  EXPECT_TRUE(world.leases.empty());
+}
+
 class UnredactedTest : public TerminateTest {
  protected:
   UnredactedTest() : TerminateTest({plan::Protection::redaction}) {}
@@ -363,6 +495,13 @@ TEST_F(UnredactedTest, WithoutRedactionItComesBack) {
   };
   EXPECT_TRUE(
       talk_one("api.example.com", get("api.example.com", "/v1/me", kBearer)).contains(kSecret));
+}
+
+TEST_F(UnredactedTest, WithoutRedactionAWebSocketOpens) {
+  const auto server = serve("api.example.com");
+  (void)talk_one("api.example.com", get("api.example.com", "/v1/ws", kBearer + kWebSocket));
+  ASSERT_EQ(server->seen.size(), 1U);
+  EXPECT_TRUE(server->seen[0].contains("websocket"));
 }
 
 // N164

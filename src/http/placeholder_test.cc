@@ -168,6 +168,17 @@ TEST(Redaction, N154EveryFormAtEveryCut) {
   EXPECT_EQ(fields[0].value, "/x?k=" + s);
 }
 
+// The name of a field comes back as well, often in lower case.
+TEST(Redaction, AFieldWithTheSecretInItsNameIsDropped) {
+  const auto redact = *http::Redaction::of("Sk-Abc-0123456789", kS, {});
+  std::vector<http::Field> fields = {{"x-sk-abc-0123456789", "1", "X-Sk-Abc-0123456789"},
+                                     {"sk-abc-0123456789", "2", "sk-abc-0123456789"},
+                                     {"sk-abc", "3", "Sk-Abc"}};
+  redact.clean(fields);
+  ASSERT_EQ(fields.size(), 1U);
+  EXPECT_EQ(fields[0].value, "3");
+}
+
 // An event stream goes on at once unless it ends in what may be the secret.
 TEST(Redaction, HoldsBackOnlyWhatMayBeTheSecret) {
   const auto redact = redaction();

@@ -14,6 +14,10 @@ bool unreserved(char c) {
          c == '.' || c == '_' || c == '~';
 }
 
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+}
+
 std::string percent_encoded(std::string_view text, std::string_view digits) {
   std::string out;
   for (char c : text) {
@@ -148,7 +152,18 @@ std::string Redaction::clean(std::string_view text) const {
   return out;
 }
 
+// Names come back in lower case from servers that speak HTTP/2 behind their front.
+bool Redaction::in_name(std::string_view name) const {
+  const auto same = [](char a, char b) { return lower(a) == lower(b); };
+  return std::ranges::any_of(forms_, [&](const Form& form) {
+    return !std::ranges::search(name, bytes(form), same).empty();
+  });
+}
+
 void Redaction::clean(std::vector<Field>& fields) const {
+  std::erase_if(fields, [this](const Field& field) {
+    return in_name(field.name) || in_name(field.spelling);
+  });
   for (Field& field : fields) {
     std::string cleaned = clean(field.value);
     base::wipe(field.value);

@@ -25,7 +25,7 @@ class Redaction {
 
   // `text` with every form replaced.
   [[nodiscard]] std::string clean(std::string_view text) const;
-  // Cleans every value.
+  // Cleans every value; a field whose name holds a form, in whatever case, is dropped.
   void clean(std::vector<Field>& fields) const;
   // The placeholder is as long as the secret in every form, so that a body keeps its length.
   [[nodiscard]] bool keeps_length() const { return keeps_length_; }
@@ -52,6 +52,7 @@ class Redaction {
     std::vector<std::size_t> places_;  // of each form: the first that was not passed yet
   };
   [[nodiscard]] std::string_view bytes(const Form& form) const;
+  [[nodiscard]] bool in_name(std::string_view name) const;
   // Appends `text` to `out` with every form that begins before `open` replaced; returns how much of
   // the text is done with.
   std::size_t replace(std::string_view text, std::size_t open, std::string& out) const;
