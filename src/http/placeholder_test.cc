@@ -168,6 +168,33 @@ TEST(Redaction, N154EveryFormAtEveryCut) {
   EXPECT_EQ(fields[0].value, "/x?k=" + s);
 }
 
+// In Base64 a secret looks different behind one, two or three other bytes.
+TEST(Redaction, Base64OfWhatHoldsTheSecretTellsNothing) {
+  const std::string secret = "sk-\xff\xfe\xfb\xefv-9f8e7d6c5b4a39281706";
+  const auto redact = *http::Redaction::of(secret, kS, {});
+  for (const std::string before : {"", "B", "Be", "Bea", "Bearer ", "{\"k\":\""}) {
+    const std::string text = base::base64(before + secret + "\"}");
+    std::string safe = text;
+    std::ranges::replace(safe, '+', '-');
+    std::ranges::replace(safe, '/', '_');
+    EXPECT_NE(text, safe);
+    for (const std::string& form : {text, safe}) {
+      for (const std::string& cleaned : {redact.clean(form), streamed(redact, form, 5)}) {
+        std::string plain = cleaned;
+        std::ranges::replace(plain, '-', '+');
+        std::ranges::replace(plain, '_', '/');
+        const auto decoded = base::from_base64(plain);
+        // Whatever it decodes to, no four bytes of the secret in a row are left but at its ends.
+        for (std::size_t at = 3; at + 7 <= secret.size(); ++at) {
+          const std::string part = base::base64(secret.substr(at, 3));
+          EXPECT_FALSE(plain.contains(part)) << before << " " << plain;
+          EXPECT_FALSE(decoded && decoded->contains(secret.substr(at, 4))) << before;
+        }
+      }
+    }
+  }
+}
+
 // The name of a field comes back as well, often in lower case.
 TEST(Redaction, AFieldWithTheSecretInItsNameIsDropped) {
   const auto redact = *http::Redaction::of("Sk-Abc-0123456789", kS, {});

@@ -33,10 +33,18 @@ std::string percent_encoded(std::string_view text, std::string_view digits) {
   return out;
 }
 
-// The Base64 digits that depend on the secret alone, without padding: for a secret that stands at
-// the start of what was encoded.
-std::string base64_stem(std::string_view text) {
-  return base::base64(text.substr(0, text.size() / 3 * 3));
+// The Base64 digits that depend on the secret alone, without padding, where `before` bytes (counted
+// modulo 3) stand in front of it.
+std::string base64_stem(std::string_view text, std::size_t before) {
+  const std::string_view whole = text.substr(std::min(text.size(), (3 - before) % 3));
+  return base::base64(whole.substr(0, whole.size() / 3 * 3));
+}
+
+// RFC 4648 section 5.
+std::string url_safe(std::string text) {
+  std::ranges::replace(text, '+', '-');
+  std::ranges::replace(text, '/', '_');
+  return text;
 }
 
 std::string json_escaped(std::string_view text) {
@@ -55,28 +63,55 @@ std::string slashes_escaped(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+struct Draft {
+  std::string text;
+  std::string replacement;
+};
+
+// A shorter stem would take common text with it.
+constexpr std::size_t kLeastInBase64 = 9;
+
+void add_base64(std::string_view secret, std::string_view placeholder, std::vector<Draft>& drafts) {
+  const auto add = [&drafts](const std::string& text, const std::string& replacement) {
+    drafts.push_back({text, replacement});
+    drafts.push_back({url_safe(text), url_safe(replacement)});
+    drafts.push_back({slashes_escaped(text), slashes_escaped(replacement)});
+    for (const std::string_view digits : {"0123456789ABCDEF", "0123456789abcdef"}) {
+      drafts.push_back({percent_encoded(text, digits), percent_encoded(replacement, digits)});
+    }
+  };
+  std::string text = base::base64(secret);
+  add(text, base::base64(placeholder));
+  base::wipe(text);
+  if (secret.size() < kLeastInBase64) return;
+  for (std::size_t before = 0; before < 3; ++before) {
+    text = base64_stem(secret, before);
+    add(text, base64_stem(placeholder, before));
+    base::wipe(text);
+  }
+}
+
+}  // namespace
+
 base::Result<Redaction> Redaction::of(std::string_view secret, std::string_view placeholder,
                                       const Slot& slot) {
   Redaction made;
   if (secret.size() < kLeastRedacted) return made;
-  struct Draft {
-    std::string text;
-    std::string replacement;
-  };
   std::string pair_secret = slot.user + ":" + std::string(secret);
   const std::string pair_placeholder = slot.user + ":" + std::string(placeholder);
   std::vector<Draft> drafts = {
       {std::string(secret), std::string(placeholder)},
-      {base::base64(secret), base::base64(placeholder)},
       {percent_encoded(secret, "0123456789ABCDEF"), std::string(placeholder)},
       {percent_encoded(secret, "0123456789abcdef"), std::string(placeholder)},
       {json_escaped(secret), std::string(placeholder)},
       {slashes_escaped(json_escaped(secret)), std::string(placeholder)},
   };
-  if (secret.size() >= 9) drafts.push_back({base64_stem(secret), base64_stem(placeholder)});
+  add_base64(secret, placeholder, drafts);
   if (slot.basic) drafts.push_back({base::base64(pair_secret), base::base64(pair_placeholder)});
   base::wipe(pair_secret);
-  std::ranges::sort(drafts, [](const Draft& a, const Draft& b) {
+  std::ranges::stable_sort(drafts, [](const Draft& a, const Draft& b) {
     return a.text.size() != b.text.size() ? a.text.size() > b.text.size() : a.text < b.text;
   });
   std::string all;

@@ -15,8 +15,9 @@ namespace http {
 inline constexpr std::size_t kLeastRedacted =
     4;  // shorter secrets would take common text with them
 
-// The forms of one secret: as it is, in Base64, as the Basic value, percent-encoded, escaped in
-// JSON. Held in locked memory. Made once a lease and used for any number of responses.
+// The forms of one secret: as it is, in Base64 wherever it stands in what was encoded, as the Basic
+// value, percent-encoded, escaped in JSON. Held in locked memory. Made once a lease and used for
+// any number of responses.
 class Redaction {
  public:
   // `missing` where no memory can be locked for it.
