@@ -38,14 +38,22 @@ void RefusedLog::read(int socket) {
     (void)read_refused({core_.scratch.data(), got.bytes}, packets);
     for (const RefusedPacket& packet : packets) {
       ++logged_;
-      Key key{.to = packet.to, .port = packet.port, .protocol = packet.protocol};
-      // A scan of more than this many places at once is told without its places.
-      if (!open_.contains(key) && open_.size() >= kMostOpen)
-        key = {.to = {}, .port = 0, .protocol = 0};
+      const Key key = key_of(packet);
       Open& open = open_[key];
-      if (open.count++ == 0) open.since = Clock::now();
+      if (open.count++ != 0) continue;
+      open.since = Clock::now();
+      ++places_[key.guarded ? 1 : 0];
     }
   }
+}
+
+RefusedLog::Key RefusedLog::key_of(const RefusedPacket& packet) const {
+  const bool guarded = policy::judge(packet.to).guard != policy::Guard::open &&
+                       find_target(core_, to_endpoint(packet.to, packet.port)).literal;
+  const Key key{
+      .to = packet.to, .port = packet.port, .protocol = packet.protocol, .guarded = guarded};
+  if (places_[guarded ? 1 : 0] < kMostOpen || open_.contains(key)) return key;
+  return {.to = {}, .port = 0, .protocol = 0, .guarded = guarded};
 }
 
 void RefusedLog::tell(Which which) {
@@ -57,6 +65,7 @@ void RefusedLog::tell(Which which) {
     }
     // A journal that is gone shows at the next decision; the refusal itself has been carried out.
     (void)core_.recorder.decision(decision(entry->first, entry->second.count));
+    --places_[entry->first.guarded ? 1 : 0];
     entry = open_.erase(entry);
   }
 }
@@ -66,9 +75,9 @@ Decision RefusedLog::decision(const Key& key, std::uint64_t count) const {
   decision.count = count;
   decision.port = key.port;
   decision.way = way_of(key.protocol);
-  if (key == Key{}) {
+  if (key == Key{.guarded = key.guarded}) {
     decision.host = "(other addresses)";
-    decision.kind = "host";
+    decision.kind = key.guarded ? "range" : "host";
     decision.reason = "too-many-places";
     decision.way = "tcp";
     return decision;

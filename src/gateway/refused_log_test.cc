@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "gateway/testing.h"
@@ -154,15 +155,21 @@ TEST(RefusedLog, AScanIsBounded) {
   auto [ours, theirs] = std::move(*os::socket_pair(SOCK_DGRAM));
   RefusedLog log(world.core());
   for (std::uint16_t port = 1; port <= 3000; ++port) {
-    ASSERT_TRUE(os::send_message(theirs.get(), message(v4("10.0.0.1", IPPROTO_TCP, port)), {}));
+    ASSERT_TRUE(os::send_message(theirs.get(), message(v4("8.8.8.8", IPPROTO_TCP, port)), {}));
     log.read(ours.get());
   }
+  // What goes to a guarded range is told by itself, though the scan's bound is reached.
+  ASSERT_TRUE(os::send_message(theirs.get(), message(v4("169.254.169.254", IPPROTO_TCP, 80)), {}));
+  log.read(ours.get());
   world.run([&] {  // while the journal is read
     log.tell(RefusedLog::Which::all);
     EXPECT_TRUE(world.core().recorder.flush());
   });
-  EXPECT_EQ(world.decisions().size(), 1025U);
-  EXPECT_EQ(log.read_so_far(), 3000U);
+  EXPECT_EQ(world.decisions().size(), 1026U);
+  EXPECT_EQ(log.read_so_far(), 3001U);
+  const auto metadata = std::ranges::count_if(
+      world.decisions(), [](const auto& event) { return event.has(R"("reason":"metadata")"); });
+  EXPECT_EQ(metadata, 1);
 }
 
 }  // namespace

@@ -25,7 +25,9 @@ inline constexpr std::uint32_t kLoggedBytes = 128;  // of each packet, from its 
 
 // The rules that hold from the start: loopback and the namespace's own addresses are left alone;
 // DNS and steered TCP go to the gateway's sockets; all else is refused at once, counted exactly and
-// logged at most 100 times a second. There is no connection tracking. Pure.
+// logged. The log is limited to 100 a second for each kind of destination by itself (metadata,
+// private, never opened, all other), so that a flood to one hides nothing that goes to another.
+// There is no connection tracking. Pure.
 [[nodiscard]] std::string capture_rules(const NamespaceNetwork& network,
                                         const std::vector<SteeredRange>& steered);
 // A batch that replaces these rules: only traffic within loopback and between own addresses is
@@ -35,6 +37,9 @@ inline constexpr std::uint32_t kLoggedBytes = 128;  // of each packet, from its 
 struct RefusalCounters {
   std::uint64_t refused = 0;  // connection attempts and datagrams
   std::uint64_t logged = 0;   // of these, handed to the log
+  std::uint64_t refused_ranges =
+      0;  // of `refused`, those to metadata, private and never opened ones
+  std::uint64_t logged_ranges = 0;
 };
 // From a netlink socket that was opened in the namespace. Safe: only reads.
 [[nodiscard]] base::Result<RefusalCounters> read_refusals(Badge badge, int socket);

@@ -59,14 +59,86 @@ TEST(PacketRules, AreWhatNftLists) {
 		packets 0 bytes 0
 	}
 
+	counter refused_ranges {
+		packets 0 bytes 0
+	}
+
+	counter logged_ranges {
+		packets 0 bytes 0
+	}
+
+	chain to_metadata {
+		counter name "refused" counter name "refused_ranges" limit rate 100/second burst 200 packets counter name "logged" counter name "logged_ranges" log group 1 snaplen 128 queue-threshold 1
+		meta l4proto tcp reject with tcp reset
+		reject
+	}
+
+	chain to_private {
+		counter name "refused" counter name "refused_ranges" limit rate 100/second burst 200 packets counter name "logged" counter name "logged_ranges" log group 1 snaplen 128 queue-threshold 1
+		meta l4proto tcp reject with tcp reset
+		reject
+	}
+
+	chain to_never {
+		counter name "refused" counter name "refused_ranges" limit rate 100/second burst 200 packets counter name "logged" counter name "logged_ranges" log group 1 snaplen 128 queue-threshold 1
+		meta l4proto tcp reject with tcp reset
+		reject
+	}
+
+	chain to_elsewhere {
+		counter name "refused" limit rate 100/second burst 200 packets counter name "logged" log group 1 snaplen 128 queue-threshold 1
+		meta l4proto tcp reject with tcp reset
+		reject
+	}
+
+	chain refuse_six {
+		@nh,192,128 & 0xffffffffffff00000000000000000000 == 0xfd636572636f00000000000000000000 goto to_elsewhere
+		@nh,192,128 & 0xffffffff000000000000000000000000 == 0xfd000ec2000000000000000000000000 goto to_metadata
+		@nh,192,128 & 0xffffffff000000000000000000000000 == 0xfd2000ce000000000000000000000000 goto to_metadata
+		@nh,192,128 & 0xffffffff000000000000000000000000 == 0xfd0000c1000000000000000000000000 goto to_metadata
+		@nh,192,128 & 0xffffffff000000000000000000000000 == 0xfd00a9fe000000000000000000000000 goto to_metadata
+		@nh,192,128 & 0xffffffff000000000000000000000000 == 0xfd000042000000000000000000000000 goto to_metadata
+		@nh,192,128 & 0xffc00000000000000000000000000000 == 0xfe800000000000000000000000000000 goto to_metadata
+		@nh,192,128 & 0xfe000000000000000000000000000000 == 0xfc000000000000000000000000000000 goto to_private
+		@nh,192,128 & 0xfffffe00000000000000000000000000 == 0x20010000000000000000000000000000 goto to_never
+		@nh,192,128 & 0xffffffff000000000000000000000000 == 0x20010db8000000000000000000000000 goto to_never
+		@nh,192,128 & 0xffff0000000000000000000000000000 == 0x20020000000000000000000000000000 goto to_never
+		@nh,192,128 & 0xffffffffffff00000000000000000000 == 0x2620004f800000000000000000000000 goto to_never
+		@nh,192,128 & 0xffff0000000000000000000000000000 == 0x3ffe0000000000000000000000000000 goto to_never
+		@nh,192,128 & 0xfffff000000000000000000000000000 == 0x3fff0000000000000000000000000000 goto to_never
+		@nh,256,32 0x5efe goto to_never
+		@nh,256,32 0x2005efe goto to_never
+		@nh,192,128 & 0xe0000000000000000000000000000000 == 0x20000000000000000000000000000000 goto to_elsewhere
+		goto to_never
+	}
+
 	chain refuse {
 		tcp flags rst accept
 		icmp type destination-unreachable accept
 		icmpv6 type destination-unreachable accept
 		tcp flags != syn / fin,syn,rst,ack reject with tcp reset
-		counter name "refused" limit rate 100/second burst 200 packets counter name "logged" log group 1 snaplen 128 queue-threshold 1
-		meta l4proto tcp reject with tcp reset
-		reject
+		meta nfproto ipv6 goto refuse_six
+		@nh,128,32 & 0xffff0000 == 0xa9fe0000 goto to_metadata
+		@nh,128,32 0xa83f8110 goto to_metadata
+		@nh,128,32 0x646464c8 goto to_metadata
+		@nh,128,32 0x64600060 goto to_metadata
+		@nh,128,32 0xc00000c0 goto to_metadata
+		@nh,128,32 & 0xff000000 == 0xa000000 goto to_private
+		@nh,128,32 & 0xfff00000 == 0xac100000 goto to_private
+		@nh,128,32 & 0xffff0000 == 0xc0a80000 goto to_private
+		@nh,128,32 & 0xffc00000 == 0x64400000 goto to_private
+		@nh,128,32 & 0xff000000 == 0x0 goto to_never
+		@nh,128,32 & 0xff000000 == 0x7f000000 goto to_never
+		@nh,128,32 & 0xffffff00 == 0xc0000000 goto to_never
+		@nh,128,32 & 0xffffff00 == 0xc0000200 goto to_never
+		@nh,128,32 & 0xffffff00 == 0xc01fc400 goto to_never
+		@nh,128,32 & 0xffffff00 == 0xc034c100 goto to_never
+		@nh,128,32 & 0xffffff00 == 0xc0586300 goto to_never
+		@nh,128,32 & 0xffffff00 == 0xc0af3000 goto to_never
+		@nh,128,32 & 0xffffff00 == 0xc6336400 goto to_never
+		@nh,128,32 & 0xffffff00 == 0xcb007100 goto to_never
+		@nh,128,32 & 0xe0000000 == 0xe0000000 goto to_never
+		goto to_elsewhere
 	}
 
 	chain six {

@@ -40,6 +40,8 @@ struct Counters {
   bool disk_full = false;               // no block or no inode left for the workload
   std::uint64_t refused_in_kernel = 0;  // connections and datagrams, exact
   std::uint64_t refused_logged = 0;     // of these, how many the log was sent
+  std::uint64_t refused_ranges = 0;     // of refused_in_kernel, those to ranges that are guarded
+  std::uint64_t logged_ranges = 0;      // of these, how many the log was sent
 };
 
 // A started sandbox. Destroying it kills every process and gives back all that it held.

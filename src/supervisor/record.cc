@@ -71,11 +71,9 @@ journal::Draft part_lost(std::string_view who) {
                                              " ended before the run; what it served is refused"));
 }
 
-journal::Draft refusals_dropped(std::uint64_t count) {
-  return draft("events.dropped", base::JsonObject()
-                                     .add("of", "refusals in the kernel")
-                                     .add("count", count)
-                                     .add("why", "log rate limit"));
+journal::Draft refusals_dropped(std::string_view of, std::uint64_t count) {
+  return draft("events.dropped",
+               base::JsonObject().add("of", of).add("count", count).add("why", "log rate limit"));
 }
 
 journal::Draft run_ended(const Ending& ending, std::uint32_t status, const Usage& usage,

@@ -19,7 +19,7 @@ namespace supervisor {
 [[nodiscard]] journal::Draft containment(const journal::Alarm& alarm);
 [[nodiscard]] journal::Draft operator_action(std::string_view action);
 [[nodiscard]] journal::Draft part_lost(std::string_view who);
-[[nodiscard]] journal::Draft refusals_dropped(std::uint64_t count);
+[[nodiscard]] journal::Draft refusals_dropped(std::string_view of, std::uint64_t count);
 [[nodiscard]] journal::Draft run_ended(const Ending& ending, std::uint32_t status,
                                        const Usage& usage,
                                        const std::vector<std::string>& limits_hit);

@@ -22,6 +22,11 @@ std::uint64_t milliseconds_since(Clock::time_point start) {
       std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start).count());
 }
 
+// Of `all`, what is not among `seen`; the two were not read at the same moment.
+std::uint64_t missing(std::uint64_t all, std::uint64_t seen) {
+  return all > seen ? all - seen : 0;
+}
+
 bool answers(const ipc::Channel& channel, int ms) {
   pollfd polled = {channel.fd(), POLLIN, 0};
   return ::poll(&polled, 1, ms) > 0;
@@ -107,9 +112,12 @@ void Run::close_down() {
   if (const auto gone = sandbox_->end(); !gone) notes_.push_back(gone.error().line());
   drain_gateway();
   retire_broker();
-  if (facts_.counters.refused_in_kernel > facts_.counters.refused_logged) {
-    record(refusals_dropped(facts_.counters.refused_in_kernel - facts_.counters.refused_logged));
-  }
+  const sandbox::Counters& counted = facts_.counters;
+  const std::uint64_t unlogged = missing(counted.refused_in_kernel, counted.refused_logged);
+  const std::uint64_t ranges = missing(counted.refused_ranges, counted.logged_ranges);
+  const std::uint64_t others = missing(unlogged, ranges);
+  if (ranges > 0) record(refusals_dropped("refusals of guarded ranges in the kernel", ranges));
+  if (others > 0) record(refusals_dropped("refusals in the kernel", others));
 }
 
 void Run::tell_over() {

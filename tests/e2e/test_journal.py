@@ -116,6 +116,23 @@ def test_a_blocked_range_alerts_and_may_kill(net):
     assert [c["action"] for c in killed.of_type("containment")] == ["kill"]
 
 
+def test_a_flood_elsewhere_does_not_hide_a_blocked_range(net):
+    """E80: datagrams to a public address use up the kernel's log of refusals; the metadata address has one of its own."""
+    script = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+              "def flood():\n    for i in range(20000):\n        try: s.sendto(b'x', ('93.184.216.34', 9))\n        except OSError: pass\n"
+              "flood()\ntry: socket.create_connection(('169.254.169.254', 80), 5)\nexcept OSError: pass\nflood()\n")
+    result = net.box.run("--", "python3", "-c", script, policy=POLICY)
+    assert result.status == 0, result
+    ranges = [e for e in result.of_type("egress.decision") if e.get("kind") == "range"]
+    assert [e["host"] for e in ranges] == ["169.254.169.254"], result.of_type("egress.decision")
+    assert [a["evidence"] for a in result.of_type("alert") if a["detector"] == "blocked_range"] == [[ranges[0]["id"]]]
+    dropped = {e["of"]: e["count"] for e in result.of_type("events.dropped") if "of" in e}
+    assert dropped.get("refusals in the kernel", 0) > 20000, "the flood did not use up its own limit"
+    assert "refusals of guarded ranges in the kernel" not in dropped
+    killed = net.box.run("--", "python3", "-c", script + "import time\ntime.sleep(60)\n", policy=POLICY + '[alerts]\nblocked_range = "kill"\n')
+    assert killed.status == 137 and killed.report["ending"]["by"] == "detector:blocked_range", killed
+
+
 def test_a_blocked_range_may_cut_the_network(net):
     policy = POLICY + '[alerts]\nblocked_range = "cut-network"\n'
     script = ("curl -sS -o /dev/null -w '%{http_code}\\n' http://plain.test/; curl -s -m 5 http://10.0.0.1/; for i in $(seq 200); do"

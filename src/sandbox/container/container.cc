@@ -52,6 +52,8 @@ base::Result<Counters> Container::counters() {
         TRY(priv::read_refusals(Rights::badge(), held_.rules.get()));
     last_.refused_in_kernel = refusals.refused;
     last_.refused_logged = refusals.logged;
+    last_.refused_ranges = refusals.refused_ranges;
+    last_.logged_ranges = refusals.logged_ranges;
   }
   return last_;
 }

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <thread>
 
@@ -114,6 +116,11 @@ def go(host, port, bind=None):
   except OSError as e:
     return errno.errorcode.get(e.errno, str(e))
 )";
+
+std::string slurp(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 std::string python(const std::string& script) {
   return "python3 - <<'END'\n" + kConnect + script + "\nEND\n";
@@ -236,6 +243,71 @@ for i in range(999): s.sendto(b'flood', ('10.1.2.3', 1000 + i))
   EXPECT_EQ(counted.refused_in_kernel, 1000U);
   EXPECT_LT(counted.refused_logged, 1000U);  // the log has a rate
   EXPECT_GE(counted.refused_logged, 200U);   // and a burst
+}
+
+// The control is the flood itself: most of it is not logged, and what goes to a guarded range while
+// it lasts is logged all the same, whichever other range is flooded as well.
+TEST_F(Network, E81AFloodElsewhereHidesNoGuardedRange) {
+  const std::string script = R"(
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def flood(to):
+  for i in range(3000): s.sendto(b'x', (to, 9))
+for to in ['93.184.216.34', '198.51.100.7', '10.9.9.9']:
+  flood(to)
+  if to != '198.51.100.7': print(go('2001:db8::5', 80) if to[0] == '9' else go('169.254.169.254', 80))
+  else: print(go('10.1.2.3', 80), go('fd00:ec2::254', 80))
+)";
+  EXPECT_EQ(inside(script), "ECONNREFUSED\nECONNREFUSED ECONNREFUSED\nECONNREFUSED\n");
+  std::string logged;
+  char packet[4096];
+  ssize_t size = 0;
+  int packets = 0;
+  while ((size = ::recv(sandbox_->capture().refused.get(), packet, sizeof packet, MSG_DONTWAIT)) >
+         0) {
+    logged.append(packet, static_cast<std::size_t>(size));
+    ++packets;
+  }
+  const auto holds = [&](const char* address, int family) {
+    char bytes[16] = {};
+    ::inet_pton(family, address, bytes);
+    return logged.find(std::string_view(bytes, family == AF_INET ? 4 : 16)) != std::string::npos;
+  };
+  EXPECT_TRUE(holds("2001:db8::5", AF_INET6));
+  EXPECT_TRUE(holds("10.1.2.3", AF_INET));
+  EXPECT_TRUE(holds("fd00:ec2::254", AF_INET6));
+  EXPECT_TRUE(holds("169.254.169.254", AF_INET));
+  const Counters counted = counters();
+  EXPECT_EQ(counted.refused_in_kernel, 9004U);
+  EXPECT_EQ(counted.refused_ranges, 6004U);
+  EXPECT_LT(counted.refused_logged, 6000U);
+  EXPECT_EQ(counted.refused_logged, static_cast<std::uint64_t>(packets));
+  EXPECT_LT(counted.logged_ranges, counted.refused_logged);
+}
+
+// The kernel's rules and the address guard's table say the same of every address of the table.
+TEST_F(Network, GuardedRangesAreThoseOfTheAddressGuard) {
+  const std::string table = slurp(CERCO_SOURCE_DIR "/tests/cases/addresses.txt");
+  const auto send_to_all = [&](const std::string& guards) {
+    const std::string script = "table = '''" + table + "'''\nguards = '" + guards + R"('.split()
+import ipaddress
+pools = [ipaddress.ip_network(n) for n in ('198.18.0.0/15', 'fd63:6572:636f::/48', '::ffff:0:0/96')]
+for line in table.splitlines():
+  parts = [part.strip() for part in line.split('|')]
+  if line.startswith('#') or len(parts) != 3 or parts[2].split()[0] not in guards: continue
+  if any(ipaddress.ip_address(parts[1]) in pool for pool in pools): continue
+  s = socket.socket(socket.AF_INET6 if ':' in parts[1] else socket.AF_INET, socket.SOCK_DGRAM)
+  try: s.sendto(b'x', (parts[1], 9))
+  except OSError: pass
+)";
+    EXPECT_EQ(inside(script), "");
+    return counters();
+  };
+  const Counters open = send_to_all("open");
+  EXPECT_GT(open.refused_in_kernel, 40U);
+  EXPECT_EQ(open.refused_ranges, 0U);
+  const Counters guarded = send_to_all("private never");
+  EXPECT_GT(guarded.refused_ranges, 100U);
+  EXPECT_EQ(guarded.refused_in_kernel, open.refused_in_kernel + guarded.refused_ranges);
 }
 
 TEST_F(Network, CutEndsConnectionsAndLeavesLoopback) {
