@@ -40,4 +40,9 @@ cerco_module(gateway DEPENDS os confine policy plan http ipc journal LIBRARIES c
 cerco_module(broker DEPENDS os confine policy plan http ipc journal)
 cerco_module(supervisor DEPENDS os priv confine plan sandbox ipc journal)
 cerco_module(attack DEPENDS base)
-cerco_module(cli DEPENDS policy plan ipc journal host workspace sandbox supervisor)
+# The reading of request heads alone, for `cerco why`: cerco is linked statically, without OpenSSL.
+add_library(heads STATIC ${CMAKE_SOURCE_DIR}/src/http/field.cc ${CMAKE_SOURCE_DIR}/src/http/request.cc)
+target_link_libraries(heads PRIVATE cerco_flags PUBLIC base)
+target_include_directories(heads PUBLIC ${CMAKE_SOURCE_DIR}/src)
+target_precompile_headers(heads REUSE_FROM base)
+cerco_module(cli DEPENDS policy plan heads ipc journal host workspace sandbox supervisor)

@@ -1,7 +1,10 @@
 // `cerco why`: which rule allows or denies a request, from the matcher that the gateway asks.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/cli.h"
+#include "http/request.h"
 
 namespace cli {
 namespace {
@@ -57,9 +60,18 @@ base::Status read_authority(const std::string& url, std::string_view authority, 
   return {};
 }
 
+bool has_control(std::string_view text) {
+  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
 // What follows # never leaves a client, so it is cut off.
 base::Result<Asked> read_url(const std::string& url, const std::string& method) {
   Asked asked{.url = url, .request = {}, .target = {}};
+  if (has_control(url)) return bad_url(url, "a control character");
+  if (has_control(method)) {
+    return base::bad_input("--method " + base::printable(method), "a control character",
+                           "expected a method such as GET");
+  }
   const auto colon = url.find("://");
   if (colon == std::string::npos) return bad_url(url, "no URL");
   asked.request.port =
@@ -81,20 +93,37 @@ std::string detail_of(const policy::Verdict& verdict, const policy::Request& req
   return address ? policy::judge(*address).reason : "";
 }
 
+// What the gateway's admission of heads has against the request; "" when it takes it. Its path is
+// made canonical on the way.
+std::string rejection(const policy::Policy& policy, Asked& asked) {
+  policy::Request& request = asked.request;
+  const bool v6 = request.host.name.contains(':');
+  const std::string head =
+      fmt::format("{} {} HTTP/1.1\r\nHost: {}{}{}:{}\r\n\r\n", request.method, asked.target,
+                  v6 ? "[" : "", request.host.name, v6 ? "]" : "", request.port);
+  const http::Admission admission = {
+      .leg = request.scheme == policy::Scheme::tls ? http::Leg::tls : http::Leg::plain};
+  const auto admitted = http::parse_request(head, admission);
+  if (!admitted) return admitted.error().text;
+  auto path = policy::canonical_path(
+      admitted->target, policy::encoded_slash_allowed(policy, request.host.name, request.port));
+  if (!path) return path.error().what;
+  request.path = std::move(*path);
+  return {};
+}
+
 // The connection first, then the request where the gateway looks inside: its own order.
 Answer answer(const policy::Effective& effective, Asked& asked) {
   const policy::Policy& policy = effective.policy;
   policy::Request& request = asked.request;
   Answer out;
   out.verdict = policy::decide_connection(policy, request);
-  const bool slash = policy::encoded_slash_allowed(policy, request.host.name, request.port);
-  auto path = policy::canonical_path(asked.target, slash);
-  if (path) request.path = std::move(*path);
+  const std::string rejected = rejection(policy, asked);
   if (out.verdict.allow && out.verdict.treatment == policy::Treatment::inspect) {
-    if (!path) {
+    if (!rejected.empty()) {
       out.verdict = {};
       out.verdict.reason = "malformed";
-      out.detail = path.error().what;
+      out.detail = rejected;
       return out;
     }
     out.verdict = policy::decide_request(policy, request);

@@ -42,6 +42,9 @@ URLS = [
     ("GET", "https://tunnel.test/anything"), ("DELETE", "https://tunnel.test/x"), ("GET", "https://a.cdn.test/"),
     ("GET", "https://cdn.test/"), ("GET", "https://b.a.cdn.test/"), ("GET", "http://plain.test/"), ("HEAD", "http://plain.test/x"),
     ("POST", "http://plain.test/"), ("GET", "https://evil.test/"), ("GET", "http://169.254.169.254/latest"), ("GET", "http://10.9.9.9/"),
+    ("GET", "https://api.test/v1/x?_method=DELETE"), ("GET", "https://api.test/v1/x?%5fmethod=PUT"), ("GET", "https://api.test/v1/x?\\"),
+    ("GET", "https://api.test/v1/x?\u00e9"), ("GET", "https://api.test/v1/x?a=%C3%A9"), ("PRI", "https://api.test/v1/x"),
+    ("GET", "https://api.test/v1/%2561dmin/x"), ("post", "https://api.test/v1/x"), ("GET", "https://tunnel.test/x?_method=DELETE"),
     ("GET", "https://metadata.google.internal/"), ("GET", "http://[::ffff:10.9.9.9]/"), ("GET", "http://127.0.0.2:81/"),
 ]
 

@@ -24,7 +24,7 @@ ARROWS = {
     "broker": {"os", "confine", "policy", "plan", "http", "ipc", "journal"},
     "supervisor": {"os", "priv", "confine", "plan", "sandbox", "ipc", "journal"},
     "attack": set(),
-    "cli": {"os", "policy", "plan", "ipc", "journal", "host", "workspace", "sandbox", "supervisor"},
+    "cli": {"os", "policy", "plan", "http", "ipc", "journal", "host", "workspace", "sandbox", "supervisor"},
     "main": None,  # may include any module
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/([^"]+)"', re.M)
