@@ -76,11 +76,13 @@ constexpr std::size_t kLeastInBase64 = 9;
 void add_base64(std::string_view secret, std::string_view placeholder, std::vector<Draft>& drafts) {
   const auto add = [&drafts](const std::string& text, const std::string& replacement) {
     drafts.push_back({text, replacement});
-    drafts.push_back({url_safe(text), url_safe(replacement)});
-    drafts.push_back({slashes_escaped(text), slashes_escaped(replacement)});
-    for (const std::string_view digits : {"0123456789ABCDEF", "0123456789abcdef"}) {
-      drafts.push_back({percent_encoded(text, digits), percent_encoded(replacement, digits)});
-    }
+    const auto wrap = [&](const auto& wrapped) {
+      if (wrapped(text) != text) drafts.push_back({wrapped(text), wrapped(replacement)});
+    };
+    wrap(url_safe);
+    wrap(slashes_escaped);
+    wrap([](std::string_view plain) { return percent_encoded(plain, "0123456789ABCDEF"); });
+    wrap([](std::string_view plain) { return percent_encoded(plain, "0123456789abcdef"); });
   };
   std::string text = base::base64(secret);
   add(text, base::base64(placeholder));
@@ -111,8 +113,11 @@ base::Result<Redaction> Redaction::of(std::string_view secret, std::string_view 
   add_base64(secret, placeholder, drafts);
   if (slot.basic) drafts.push_back({base::base64(pair_secret), base::base64(pair_placeholder)});
   base::wipe(pair_secret);
-  std::ranges::stable_sort(drafts, [](const Draft& a, const Draft& b) {
-    return a.text.size() != b.text.size() ? a.text.size() > b.text.size() : a.text < b.text;
+  // Of two drafts for the same text the one that says more of the placeholder comes first.
+  std::ranges::sort(drafts, [](const Draft& a, const Draft& b) {
+    if (a.text.size() != b.text.size()) return a.text.size() > b.text.size();
+    if (a.text != b.text) return a.text < b.text;
+    return a.replacement.size() > b.replacement.size();
   });
   std::string all;
   for (Draft& draft : drafts) {
