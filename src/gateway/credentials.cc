@@ -11,7 +11,8 @@ namespace {
 // key must not decide whose request it is (N172).
 constexpr std::string_view kKeyHeaders[] = {
     "authorization", "x-api-key",      "api-key",       "apikey",    "x-goog-api-key",
-    "x-auth-token",  "x-access-token", "private-token", "job-token", "x-amz-security-token"};
+    "x-auth-token",  "x-access-token", "private-token", "job-token", "x-amz-security-token",
+    "cookie"};
 
 http::Slot slot_of(const policy::Inject& inject) {
   if (inject.kind == policy::InjectKind::header) {
@@ -34,6 +35,10 @@ std::string where_of(const http::Finding& finding) {
       return "url";
   }
   return {};
+}
+
+int strictness(policy::Own own) {
+  return own == policy::Own::refuse ? 2 : own == policy::Own::strip ? 1 : 0;
 }
 
 bool has_control(std::string_view text) {
@@ -123,42 +128,43 @@ bool Credentials::judge_finding(const http::Finding& finding, const policy::Requ
   return false;
 }
 
-// What to do with keys that the agent brought itself: at bound places as the credential says, else
-// as the rule says.
+// What to do with keys that the agent brought itself, in whatever field a server may take one from:
+// at bound places as the credentials say, the strictest of them first; else as the rule says.
 bool Credentials::judge_own(const http::RequestHead& head, const policy::Request& request,
                             const policy::Egress* rule, Handling& handling) const {
   std::set<std::string, std::less<>> ours;
   for (const Injection& injection : handling.injections) {
     if (!injection.placeholder.empty()) ours.insert(slots_[injection.credential].header);
   }
-  const auto apply = [&](policy::Own own, const std::string& name, const std::string& credential) {
-    if (own == policy::Own::pass) return true;
-    if (own == policy::Own::strip) {
+  const Owned owned = owned_at(request, rule);
+  handling.drop_cookies = !owned.credential.empty() && owned.own != policy::Own::pass;
+  if (owned.own == policy::Own::pass) return true;
+  std::set<std::string, std::less<>> keys(std::begin(kKeyHeaders), std::end(kKeyHeaders));
+  for (const http::Slot& slot : slots_) keys.insert(slot.header);
+  for (const std::string& name : keys) {
+    if (ours.contains(name) || http::find_field(head.fields, name) == nullptr) continue;
+    if (owned.own == policy::Own::strip) {
       handling.strip.push_back(name);
-      return true;
+      continue;
     }
     handling.reason = "own-credential";
-    handling.credential = credential;
+    handling.credential = owned.credential;
     return false;
-  };
-  for (std::size_t i = 0; i < plan_.policy.credentials.size(); ++i) {
-    const policy::Credential& credential = plan_.policy.credentials[i];
-    const std::string& name = slots_[i].header;
-    if (ours.contains(name) || http::find_field(head.fields, name) == nullptr) continue;
-    if (!policy::covers(credential, request)) continue;
-    if (!apply(credential.own, name, credential.name)) return false;
-  }
-  for (const std::string_view key : kKeyHeaders) {
-    const std::string name(key);
-    if (ours.contains(name) || http::find_field(head.fields, name) == nullptr) continue;
-    if (!handling.injections.empty()) {
-      const auto& credential = plan_.policy.credentials[handling.injections.front().credential];
-      if (credential.own != policy::Own::pass) handling.strip.push_back(name);
-    } else if (rule != nullptr && !apply(rule->own, name, "")) {
-      return false;
-    }
   }
   return true;
+}
+
+Credentials::Owned Credentials::owned_at(const policy::Request& request,
+                                         const policy::Egress* rule) const {
+  std::optional<Owned> bound;
+  for (const policy::Credential& credential : plan_.policy.credentials) {
+    if (!policy::covers(credential, request)) continue;
+    if (!bound || strictness(credential.own) > strictness(bound->own)) {
+      bound = {.own = credential.own, .credential = credential.name};
+    }
+  }
+  if (bound) return *bound;
+  return {.own = rule != nullptr ? rule->own : policy::Own::pass, .credential = {}};
 }
 
 asio::awaitable<base::Result<std::string>> Credentials::inject(Connection& connection,

@@ -25,6 +25,7 @@ struct Injection {
 struct Handling {
   std::vector<Injection> injections;
   std::vector<std::string> strip;  // header fields that must not go on
+  bool drop_cookies = false;       // of the answer: none would be let in again
   std::string reason;              // why it is refused; "" when it is not
   std::string credential;          // which credential is concerned; for the record
   bool misuse = false;             // a placeholder where it does not belong: credential.refused
@@ -65,6 +66,11 @@ class Credentials {
                                    Handling& handling) const;
   [[nodiscard]] bool judge_own(const http::RequestHead& head, const policy::Request& request,
                                const policy::Egress* rule, Handling& handling) const;
+  struct Owned {
+    policy::Own own = policy::Own::pass;
+    std::string credential;  // whose word it is; "" for the rule's
+  };
+  [[nodiscard]] Owned owned_at(const policy::Request& request, const policy::Egress* rule) const;
   [[nodiscard]] bool binds() const;
   [[nodiscard]] base::Status remember(std::size_t credential, const std::string& placeholder,
                                       const plan::LeaseAnswer& answer);

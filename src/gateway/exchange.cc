@@ -225,6 +225,7 @@ Exchange::Step Exchange::take_head(std::size_t length) {
 }
 
 void Exchange::clean(http::ResponseHead& head) const {
+  if (s_.cookies == Cookies::drop) http::remove_fields(head.fields, "set-cookie");
   for (const auto& redaction : s_.redactions) {
     head.phrase = redaction->clean(head.phrase);
     redaction->clean(head.fields);

@@ -13,6 +13,8 @@
 
 namespace gateway {
 
+enum class Cookies { pass, drop };
+
 // What an exchange works on; everything must outlive it.
 struct ExchangeStart {
   Connection& connection;      // both of its streams are open
@@ -23,6 +25,7 @@ struct ExchangeStart {
   const std::vector<std::unique_ptr<http::Redaction>>& redactions;  // may grow meanwhile
   std::uint64_t most_body = policy::kUnlimited;
   Budget budget = {};                      // of heads and bodies as they are read
+  Cookies cookies = Cookies::pass;         // that the answer sets
   std::vector<std::string> secret_fields;  // of the request: wiped as soon as they are written
 };
 

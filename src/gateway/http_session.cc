@@ -88,6 +88,15 @@ bool HttpSession::stands_for_target(const http::RequestHead& head) const {
   return host && *host == target_.host && head.port.value_or(usual_port()) == target_.port;
 }
 
+// One name has many spellings ("api.test.", ":443"): what goes out is the one that was judged, so
+// that no server takes it for another.
+void HttpSession::write_host_as_judged(http::RequestHead& head) const {
+  const std::string& name = target_.host.name;
+  head.host = name.contains(':') ? "[" + name + "]" : name;
+  head.port.reset();
+  if (target_.port != usual_port()) head.port = target_.port;
+}
+
 std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& asked) {
   const std::string_view text = from_client_.view().substr(0, length);
   auto head = http::parse_request(text, admission_);
@@ -98,6 +107,8 @@ std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& ask
   if (asked.head.host.empty()) {  // HTTP/1.0
     asked.head.host = target_.host.name;
     if (target_.port != usual_port()) asked.head.port = target_.port;
+  } else if (stands_for_target(asked.head)) {
+    write_host_as_judged(asked.head);
   }
   asked.request = {.scheme = leg_ == http::Leg::tls ? policy::Scheme::tls : policy::Scheme::http,
                    .host = target_.host,
@@ -234,6 +245,7 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
                          .redactions = core_.credentials.redactions(),
                          .most_body = rule != nullptr ? rule->max_body : policy::kUnlimited,
                          .budget = budget_of(core_, asked.verdict),
+                         .cookies = asked.handling.drop_cookies ? Cookies::drop : Cookies::pass,
                          .secret_fields = std::move(secret_fields)});
   co_return co_await after(asked, std::move(end));
 }
@@ -312,9 +324,13 @@ asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd 
 }
 
 asio::awaitable<HttpSession::Next> HttpSession::upgrade(Asked& asked) {
-  const Relayed relayed = co_await relay(connection_, {.up = from_client_.take(),
-                                                       .down = from_upstream_.take(),
-                                                       .budget = budget_of(core_, asked.verdict)});
+  // To the rule what goes up in a WebSocket is a body.
+  const policy::Egress* rule = rule_of(core_, asked.verdict);
+  const Relayed relayed = co_await relay(
+      connection_, {.up = from_client_.take(),
+                    .down = from_upstream_.take(),
+                    .budget = budget_of(core_, asked.verdict),
+                    .most_up = rule != nullptr ? rule->max_body : policy::kUnlimited});
   ended(asked, 101, {.up = relayed.up, .down = relayed.down, .problem = relayed.problem});
   co_return Next::end;
 }

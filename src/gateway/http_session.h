@@ -42,6 +42,7 @@ class HttpSession {
   asio::awaitable<std::optional<http::Parsed<std::size_t>>> read_head();
   asio::awaitable<Next> reject(http::Rejection rejection);
   [[nodiscard]] std::optional<http::Rejection> admit(std::size_t length, Asked& asked);
+  void write_host_as_judged(http::RequestHead& head) const;
   void decide(Asked& asked);
   [[nodiscard]] std::string budget_problem(const Asked& asked) const;
   void count(const Asked& asked, int requests);

@@ -459,6 +459,36 @@ TEST_F(HttpTest, AWebSocketIsRelayedAfterATrueSwitch) {
   });
 }
 
+// What goes up in it counts as the body of its request, whether it comes at once or later.
+TEST_F(HttpTest, AWebSocketCarriesNoMoreUpThanABody) {
+  for (const std::size_t early : {0U, 1000U, 1024U, 1025U, 5000U}) {
+    std::string got;
+    Upstream upstream([&](const Peer& peer) {
+      (void)peer.read_until("\r\n\r\n");
+      peer.send(
+          "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+          "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\nframe");
+      got = peer.read_all();
+    });
+    serve("small.example.org", upstream);
+    std::string upgrade = kUpgrade;
+    upgrade.replace(upgrade.find("files"), 5, "small");
+    const Peer client = world.connect("small.example.org", 80);
+    world.run([&] {
+      client.send(upgrade + std::string(early, 'x'));
+      (void)client.read_until("frame");
+      client.send(std::string(1024 - std::min<std::size_t>(early, 1024), 'y'));
+      client.send("z");
+      (void)client.read_all();
+    });
+    world.settle();
+    EXPECT_LE(got.size(), 1024U) << early;
+    EXPECT_FALSE(got.contains('z'));
+    EXPECT_TRUE(world.events().back().has(R"("problem":"max-body")"))
+        << world.events().back().members;
+  }
+}
+
 // N131 N134: without one, what follows is a request like any other.
 TEST_F(HttpTest, AFakeUpgradeStaysHttp) {
   Echo echo;
@@ -476,6 +506,17 @@ TEST_F(HttpTest, AFakeUpgradeStaysHttp) {
   });
   EXPECT_TRUE(answer.contains("403 Forbidden"));
   EXPECT_EQ(echo.seen.size(), 1U);
+}
+
+TEST_F(HttpTest, HostGoesOutAsItWasJudged) {
+  Echo echo;
+  serve("files.example.org", echo.upstream);
+  for (const char* host : {"files.example.org.", "FILES.example.org:80", "files.example.org.:80"}) {
+    (void)talk("files.example.org", get(host), "ok");
+    ASSERT_FALSE(echo.seen.empty());
+    EXPECT_TRUE(echo.seen.back().contains("\r\nHost: files.example.org\r\n")) << echo.seen.back();
+  }
+  EXPECT_EQ(echo.seen.size(), 3U);
 }
 
 // N107 N149

@@ -19,19 +19,20 @@ constexpr int kTurn = 16;
 // One direction.
 class Flow {
  public:
-  Flow(Stream& from, Stream& to, std::string first, Meter meter)
-      : from_(from), to_(to), buffer_(std::move(first)), meter_(meter) {
-    spent_ = !meter_.take(buffer_.size());
-  }
+  enum class State { moved, waits, through, broken, spent, too_much };
 
-  enum class State { moved, waits, through, broken, spent };
+  // `most`: bytes that this direction may carry, next to what its meter lets through.
+  Flow(Stream& from, Stream& to, std::string first, Meter meter, std::uint64_t most)
+      : from_(from), to_(to), buffer_(std::move(first)), meter_(meter), most_(most) {
+    take(buffer_.size());
+  }
 
   // One read and one write at most.
   State step() {
     if (through_) return State::through;
-    if (spent_) return State::spent;
+    if (over_) return *over_;
     if (held() == 0 ? from_.read_armed() : to_.write_armed()) return State::waits;
-    if (meter_.left() < kSpliceFrom) {
+    if (left() < kSpliceFrom) {
       // The last bytes are read one buffer at a time, so that the one too many is seen.
       if (pipe_ && pipe_->held == 0) pipe_.reset();
     } else if (!pipe_ && total_ >= kSpliceFrom && !from_.tls() && !to_.tls() && buffer_.empty()) {
@@ -54,6 +55,17 @@ class Flow {
 
   [[nodiscard]] std::size_t held() const { return pipe_ ? pipe_->held : buffer_.size() - at_; }
 
+  [[nodiscard]] std::uint64_t left() const { return std::min(meter_.left(), most_ - taken_); }
+  void take(std::uint64_t bytes) {
+    if (bytes > most_ - taken_) {
+      over_ = State::too_much;
+    } else if (!meter_.take(bytes)) {
+      over_ = State::spent;
+    } else {
+      taken_ += bytes;
+    }
+  }
+
   // Without a pipe, which is a matter of descriptors at most, bytes are copied as before.
   void join() {
     auto pipe = os::pipe_nonblocking();
@@ -65,15 +77,15 @@ class Flow {
 
   State copy() {
     if (held() == 0) {
-      buffer_.resize(std::clamp<std::uint64_t>(meter_.left(), 1, kBuffer));
+      buffer_.resize(std::clamp<std::uint64_t>(left(), 1, kBuffer));
       at_ = 0;
       const os::Moved got = from_.try_read(buffer_);
       buffer_.resize(got.bytes);
       if (got.error == EAGAIN) return State::waits;
       if (got.failed()) return State::broken;
       if (got.end()) return finish();
-      spent_ = !meter_.take(got.bytes);
-      if (spent_) return State::spent;
+      take(got.bytes);
+      if (over_) return *over_;
     }
     const os::Moved put = to_.try_write(std::string_view(buffer_).substr(at_));
     if (put.error == EAGAIN) return State::waits;
@@ -91,13 +103,13 @@ class Flow {
     if (!from_.open() || !to_.open()) return State::broken;
     if (pipe_->held == 0) {
       const os::Moved got =
-          os::splice(from_.fd(), pipe_->in.get(), std::min<std::uint64_t>(kPipe, meter_.left()));
+          os::splice(from_.fd(), pipe_->in.get(), std::min<std::uint64_t>(kPipe, left()));
       if (got.error == EAGAIN) return State::waits;
       if (got.failed()) return State::broken;
       if (got.end()) return finish();
       pipe_->held = got.bytes;
-      spent_ = !meter_.take(got.bytes);
-      if (spent_) return State::spent;
+      take(got.bytes);
+      if (over_) return *over_;
     }
     const os::Moved put = os::splice(pipe_->out.get(), to_.fd(), pipe_->held);
     if (put.error == EAGAIN) return State::waits;
@@ -120,20 +132,26 @@ class Flow {
   std::size_t at_ = 0;
   std::optional<Pipe> pipe_;
   Meter meter_;
+  std::uint64_t most_;
+  std::uint64_t taken_ = 0;
   std::uint64_t total_ = 0;
   bool through_ = false;
-  bool spent_ = false;
+  std::optional<State> over_;
 };
 
 std::string problem_of(Flow::State state) {
-  return state == Flow::State::spent ? "budget" : state == Flow::State::broken ? "reset" : "";
+  if (state == Flow::State::spent) return "budget";
+  if (state == Flow::State::too_much) return "max-body";
+  return state == Flow::State::broken ? "reset" : "";
 }
 
 }  // namespace
 
 asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
-  Flow up(*connection.client, *connection.upstream, std::move(start.up), start.budget.up);
-  Flow down(*connection.upstream, *connection.client, std::move(start.down), start.budget.down);
+  Flow up(*connection.client, *connection.upstream, std::move(start.up), start.budget.up,
+          start.most_up);
+  Flow down(*connection.upstream, *connection.client, std::move(start.down), start.budget.down,
+            policy::kUnlimited);
   Relayed result;
   int moves = 0;
   connection.allow(connection.core.limits.idle);

@@ -12,7 +12,7 @@ namespace gateway {
 struct Relayed {
   std::uint64_t up = 0;
   std::uint64_t down = 0;
-  std::string problem;  // "", "idle", "reset", "budget"
+  std::string problem;  // "", "idle", "reset", "budget", "max-body"
 };
 
 // What was read already and comes first, and how much may flow: not a byte more is passed on.
@@ -20,6 +20,7 @@ struct RelayStart {
   std::string up = {};
   std::string down = {};
   Budget budget = {};
+  std::uint64_t most_up = policy::kUnlimited;  // of this connection alone
 };
 
 // connection.client ↔ connection.upstream. An end of one direction is passed on and the other one

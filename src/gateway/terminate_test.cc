@@ -578,25 +578,63 @@ TEST_F(TerminateTest, ARevokedCredentialEndsItsConnections) {
 }
 
 // N171 N172: keys that the agent brought itself.
-TEST_F(TerminateTest, OwnKeysAreRefusedAtBoundPlacesAndStrippedBesideASecret) {
+TEST_F(TerminateTest, OwnKeysAreRefusedAtBoundPlacesWhateverTheirField) {
   const auto server = serve("api.example.com");
   EXPECT_TRUE(talk_one("api.example.com",
                        get("api.example.com", "/v1/me", "Authorization: Bearer mine\r\n"))
                   .contains("X-Cerco-Deny: own-credential"));
   EXPECT_TRUE(server->seen.empty());
-  (void)talk_one("api.example.com",
-                 get("api.example.com", "/v1/me", kBearer + "X-Api-Key: attacker\r\n"));
+  for (const char* field : {"X-Api-Key", "X-Goog-Api-Key", "Private-Token", "Cookie"}) {
+    const std::string own = std::string(field) + ": s=attacker\r\n";
+    for (const std::string& fields : {own, kBearer + own}) {
+      EXPECT_TRUE(talk_one("api.example.com", get("api.example.com", "/v1/me", fields))
+                      .contains("X-Cerco-Deny: own-credential"))
+          << fields;
+    }
+  }
+  EXPECT_TRUE(server->seen.empty());
+  EXPECT_TRUE(world.leases.empty());
+  (void)talk_one("api.example.com", get("api.example.com", "/open",
+                                        "Authorization: Bearer mine\r\nCookie: mine=1\r\n"));
   ASSERT_EQ(server->seen.size(), 1U);
+  EXPECT_TRUE(server->seen[0].contains("Bearer mine"));  // not a bound place
+  EXPECT_TRUE(server->seen[0].contains("mine=1"));
+}
+
+// Clients that keep cookies would send them with their next request and be refused.
+TEST_F(TerminateTest, BoundPlacesSetNoCookies) {
+  const auto server = serve("api.example.com");
+  server->answer = [](const std::string&) {
+    return std::string("HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nContent-Length: 2\r\n\r\nok");
+  };
+  EXPECT_FALSE(
+      talk_one("api.example.com", get("api.example.com", "/v1/me", kBearer)).contains("a=1"));
+  EXPECT_TRUE(talk_one("api.example.com", get("api.example.com", "/open")).contains("a=1"));
+}
+
+class OwnStrippedTest : public TerminateTest {
+ protected:
+  OwnStrippedTest() { world.plan.policy.credentials[0].own = policy::Own::strip; }
+};
+
+// The strictest of those that cover a place decides.
+TEST_F(OwnStrippedTest, ACredentialMayStripOwnKeys) {
+  const auto server = serve("api.example.com");
+  (void)talk_one("api.example.com", get("api.example.com", "/v1/me",
+                                        kBearer + "Cookie: s=attacker\r\nX-Key: attacker\r\n"));
+  ASSERT_EQ(server->seen.size(), 1U);
+  EXPECT_TRUE(server->seen[0].contains(kSecret));
   EXPECT_FALSE(server->seen[0].contains("attacker"));
-  (void)talk_one("api.example.com",
-                 get("api.example.com", "/open", "Authorization: Bearer mine\r\n"));
-  EXPECT_TRUE(server->seen[1].contains("mine"));  // not a bound place
+  EXPECT_TRUE(talk_one("api.example.com",
+                       get("api.example.com", "/v1/git/a", kBearer + "Cookie: s=attacker\r\n"))
+                  .contains("X-Cerco-Deny: own-credential"));
 }
 
 TEST_F(TerminateTest, ARuleMayStripOwnKeys) {
   const auto server = serve("stripped.example.com");
-  (void)talk_one("stripped.example.com", get("stripped.example.com", "/",
-                                             "Authorization: Bearer mine\r\nX-Api-Key: k\r\n"));
+  (void)talk_one("stripped.example.com",
+                 get("stripped.example.com", "/",
+                     "Authorization: Bearer mine\r\nX-Api-Key: k\r\nCookie: mine=1\r\n"));
   ASSERT_EQ(server->seen.size(), 1U);
   EXPECT_FALSE(server->seen[0].contains("mine"));
   EXPECT_FALSE(server->seen[0].contains("-Key"));
