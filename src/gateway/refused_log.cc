@@ -96,8 +96,10 @@ Decision RefusedLog::decision(const Key& key, std::uint64_t count) const {
     decision.reason = decision.way;
     return decision;
   }
+  // What the bytes would have been is not known: at other ports than 443 perhaps no TLS.
+  const policy::Scheme named = key.port == 443 ? policy::Scheme::tls : policy::Scheme::http;
   const policy::Verdict verdict = policy::decide_connection(
-      core_.policy(), {.scheme = target.literal ? policy::Scheme::tcp : policy::Scheme::tls,
+      core_.policy(), {.scheme = target.literal ? policy::Scheme::tcp : named,
                        .host = target.host,
                        .port = key.port});
   decision.reason = verdict.reason.empty() ? "refused-in-kernel" : verdict.reason;

@@ -24,6 +24,19 @@ bool is_token(std::string_view method) {
   return true;
 }
 
+// The start of a rule for that host, port and scheme; "" where no rule lets the port carry it.
+std::string place_of(const Request& request) {
+  constexpr std::uint16_t kTls = 443;
+  constexpr std::uint16_t kPlain = 80;
+  const bool own = request.host.name == kHostName;
+  const bool tls = request.scheme == Scheme::tls;
+  if (!own && request.port == (tls ? kPlain : kTls)) return "";
+  std::string out = fmt::format("[[egress]]\nhost = {}\n", quoted(request.host.name));
+  if (own || request.port != kTls) out += fmt::format("ports = [{}]\n", request.port);
+  if (!own && tls && request.port != kTls) out += "tls_only = true\n";
+  return out;
+}
+
 // A path becomes a pattern that matches it alone; `*` stands encoded in a canonical path.
 std::string inspected(const Request& request, const std::vector<std::string>& methods) {
   std::string list;
@@ -39,10 +52,8 @@ std::string inspected(const Request& request, const std::vector<std::string>& me
 }  // namespace
 
 std::string fix_host(const Request& request) {
-  std::string out = fmt::format("[[egress]]\nhost = {}\n", quoted(request.host.name));
-  if (request.port != 443 || request.host.name == kHostName)
-    out += fmt::format("ports = [{}]\n", request.port);
-  if (request.scheme == Scheme::http && !request.path.empty())
+  std::string out = place_of(request);
+  if (!out.empty() && request.scheme == Scheme::http && !request.path.empty())
     out += inspected(request, {request.method});
   return out;
 }
@@ -55,11 +66,8 @@ std::string fix_raw(const Request& request) {
 
 std::string fix_request(const Request& request, const std::vector<std::string>& methods) {
   const std::string rest = inspected(request, methods);
-  if (rest.empty() || request.path.empty()) return "";
-  std::string out = fmt::format("[[egress]]\nhost = {}\n", quoted(request.host.name));
-  if (request.port != 443 || request.host.name == kHostName)
-    out += fmt::format("ports = [{}]\n", request.port);
-  return out + rest;
+  const std::string place = place_of(request);
+  return rest.empty() || request.path.empty() || place.empty() ? "" : place + rest;
 }
 
 }  // namespace policy

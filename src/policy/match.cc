@@ -80,10 +80,20 @@ bool paths_pass(const Egress& rule, std::string_view path) {
          });
 }
 
+// CGI-style servers read `X_Debug` as X-Debug.
+bool same_field(std::string_view a, std::string_view b) {
+  return std::ranges::equal(
+      a, b, {}, [](char c) { return c == '_' ? '-' : c; },
+      [](char c) { return c == '_' ? '-' : c; });
+}
+
 bool headers_pass(const HeaderRules& rules, const Request& request) {
   for (const auto* fields : {&request.headers, &request.dropped}) {
     for (const auto& [name, value] : *fields) {
-      if (std::ranges::find(rules.forbid, name) != rules.forbid.end()) return false;
+      if (std::ranges::any_of(rules.forbid,
+                              [&](const std::string& one) { return same_field(one, name); })) {
+        return false;
+      }
     }
   }
   return std::ranges::all_of(rules.require, [&](const auto& wanted) {

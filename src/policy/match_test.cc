@@ -101,6 +101,12 @@ TEST(Deciding, TheFixAllowsWhatWasRefusedAndNoMore) {
     if (!other.host.is_address) other.host.name = "x." + other.host.name;
     if (!other.host.is_address)
       EXPECT_FALSE(decide_connection(fixed->policy, other).allow) << row[1];
+    // Nor does what was asked over TLS go out in the clear; a literal is raw in any case.
+    other = question.request;
+    if (other.scheme == Scheme::tls && !other.host.is_address) {
+      other.scheme = Scheme::http;
+      EXPECT_FALSE(decide_connection(fixed->policy, other).allow) << row[1];
+    }
     if (verdict.reason != "method" && verdict.reason != "path") continue;
     other = question.request;
     other.method = "OPTIONS";
