@@ -209,6 +209,35 @@ def test_without_the_guard_the_private_address_is_reached(net):
     assert run(net, f"{CURL} http://inner80.test/", policy=policy, without=["address_guard"]).text.strip() == "200"
 
 
+def test_a_denied_range_binds_names_as_well(net):
+    """Also where a rule's addresses open it; the control has no guard."""
+    policy = (POLICY + f'[[deny]]\ncidr = "{PUBLIC[2]}/32"\n[[deny]]\ncidr = "10.9.9.0/24"\nports = [80]\n'
+              '[[egress]]\nhost = "lan.test"\nports = [80, 8080]\naddresses = ["10.9.9.0/24"]\n'
+              '[[egress]]\nhost = "second.test"\nports = [80]\n')
+    net.second.clear()
+    script = f"{CURL} http://second.test/; {CURL} http://lan.test:80/; {CURL} http://lan.test:8080/; {CURL} http://plain.test/"
+    result = run(net, script, policy=policy)
+    assert result.text.split() == ["403", "403", "200", "200"], result
+    assert net.second.entries() == []
+    assert [d["reason"] for d in result.of_type("egress.decision") if d["verdict"] == "deny"] == ["deny-rule"] * 2
+    assert run(net, f"{CURL} http://second.test/", policy=policy, without=["address_guard"]).text.strip() == "200"
+
+
+def test_what_is_denied_is_denied_in_every_spelling(net):
+    """Methods of any case, paths that are encoded twice, fields that the gateway takes off."""
+    policy = (f'version = 1\n[network]\nresolvers = ["{DNS}"]\n[[egress]]\nhost = "second.test"\nports = [80]\n'
+              'headers = { forbid = ["Upgrade"] }\n[[deny]]\nhost = "second.test"\nmethods = ["DELETE"]\n'
+              '[[deny]]\nhost = "second.test"\npaths = ["/admin/**"]\n')
+    net.second.clear()
+    rows = {"-X DELETE http://second.test/": "403", "-X delete http://second.test/": "403", "-H 'X-HTTP-Method-Override: delete' http://second.test/": "403",
+            "http://second.test/admin/x": "403", "http://second.test/%61dmin/x": "403", "http://second.test/%2561dmin/x": "400",
+            "-H 'Upgrade: h2c' http://second.test/": "403"}
+    result = run(net, "; ".join(f"{CURL} {row}" for row in rows), policy=policy)
+    assert result.text.split() == list(rows.values()), result
+    assert not [e for e in net.second.entries() if e["event"] == "request"]
+    assert run(net, f"{CURL} -X POST http://second.test/x", policy=policy).text.strip() == "200"
+
+
 def test_a_port_that_no_rule_names_is_a_true_refusal(net):
     """F109: the connect itself fails, so that no client takes a refusal for a connection."""
     script = "python3 - <<'X'\nimport socket\ns = socket.socket(); s.settimeout(5)\ntry:\n    s.connect(('10.9.9.9', 81)); print('connected')\nexcept OSError as e:\n    print(type(e).__name__)\nX"
