@@ -13,6 +13,7 @@ POLICIES = {
     "syntax": ('version = 1\ntask = \n', "2:", ""),
     "no such tier": ('version = 1\n[isolation]\ntier = "contaner"\n', "3:8", "container"),
     "contradiction": ('version = 1\n[[egress]]\nhost = "a.test"\n[[egress]]\nhost = "a.test"\npaths = ["/x"]\n', "", "a.test"),
+    "denial past a raw rule": ('version = 1\n[[egress]]\ntcp = "a.test:443"\n[[deny]]\nhost = "a.test"\npaths = ["/x"]\n', "6:9", "a.test:443"),
     "two subjects": ('version = 1\n[[egress]]\nhost = "a.test"\ncidr = "10.0.0.0/8"\n', "", "one of"),
     "top-level wildcard": ('version = 1\n[[egress]]\nhost = "*.com"\n', "3:8", "com"),
     "credential without reach": ('version = 1\n[[credential]]\nname = "a"\nsource = { env = "X" }\nhosts = ["a.test"]\n'
@@ -46,12 +47,14 @@ def test_a_wrong_policy_names_line_and_remedy(cerco, case):
     (["run", "--set", "limits.memory=0", "--", "true"], 125, "memory"),
     (["run", "--allow", "*.com", "--", "true"], 125, "com"),
     (["run", "--allow", "a.test:*", "--", "true"], 125, "a.test:*"),
+    (["run", "--allow", "https://a.test:80/x", "--", "true"], 125, "port 80"),
     (["run", "no-such-file"], 125, "--"),
     (["run", "--", "no-such-command"], 127, "no-such-command"),
     (["run", "--", "/etc/passwd"], 126, "/etc/passwd"),
     (["frobnicate"], 2, "frobnicate"),
     (["log", "verify", "--run", "aaaaaaaaaaaa"], 3, "aaaaaaaaaaaa"),
     (["why", "not a url"], 2, "not a url"),
+    (["why", "https://a.test/x\r\nA: b"], 2, "a control character"),
     (["doctor"], 2, "not carried out yet"),
 ])
 def test_wrong_arguments(cerco, arguments, status, hint):
