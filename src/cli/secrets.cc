@@ -110,10 +110,14 @@ base::Result<std::string> read_secret(const World& world, const policy::Credenti
   return base::not_yet(where(credential) + ": source");
 }
 
+std::string_view line_of(std::string_view secret) {
+  if (secret.ends_with('\n')) secret.remove_suffix(1);
+  if (secret.ends_with('\r')) secret.remove_suffix(1);
+  return secret;
+}
+
 base::Result<base::Fd> seal(const policy::Credential& credential, std::string& secret) {
-  std::string_view text = secret;
-  if (text.ends_with('\n')) text.remove_suffix(1);
-  if (text.ends_with('\r')) text.remove_suffix(1);
+  const std::string_view text = line_of(secret);
   if (text.empty()) return base::bad_input(where(credential), "the secret is empty", {});
   if (text.size() > kMaxSecret) {
     return base::bad_input(where(credential), "the secret is longer than 64 KiB", {});
@@ -124,6 +128,30 @@ base::Result<base::Fd> seal(const policy::Credential& credential, std::string& s
   return os::sealed_memfd("cerco-secret", text);
 }
 
+// Within longer values only what is long enough not to stand there by chance.
+constexpr std::size_t kLeastWithin = 8;
+
+bool holds(std::string_view value, std::string_view secret) {
+  return value == secret || (secret.size() >= kLeastWithin && value.contains(secret));
+}
+
+// A secret that also comes in by an ordinary variable is no secret to the code inside.
+base::Status check_not_let_in(const World& world, const policy::Policy& policy,
+                              const policy::Credential& credential, std::string_view secret) {
+  const auto check = [&](const std::string& name, std::string_view value) -> base::Status {
+    if (!holds(value, secret)) return {};
+    return base::bad_input(
+        where(credential), "the variable " + base::printable(name) + " holds its secret as well",
+        "leave " + base::printable(name) + " out of environment.set, environment.pass and --env");
+  };
+  for (const auto& [name, value] : policy.environment.set) TRY(check(name, value));
+  for (const std::string& name : policy.environment.pass) {
+    const auto at = world.env.find(name);
+    if (at != world.env.end()) TRY(check(name, at->second));
+  }
+  return {};
+}
+
 }  // namespace
 
 base::Result<std::vector<base::Fd>> open_secrets(const World& world, const policy::Policy& policy) {
@@ -131,7 +159,10 @@ base::Result<std::vector<base::Fd>> open_secrets(const World& world, const polic
   for (const policy::Credential& credential : policy.credentials) {
     std::string secret = TRY(read_secret(world, credential));
     auto sealed = seal(credential, secret);
+    const auto apart =
+        sealed ? check_not_let_in(world, policy, credential, line_of(secret)) : base::Status();
     base::wipe(secret);
+    TRY(apart);
     all.push_back(TRY(std::move(sealed)));
   }
   return all;

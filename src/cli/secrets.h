@@ -13,7 +13,8 @@ namespace cli {
 // regular file of the caller's own or root's, closed to group and others.
 // `command`: run as the caller with the caller's environment, for at most half a minute; it must
 // end with 0. At most 64 KiB each; one line end at the end is cut off; empty ones are errors. No
-// secret is in any message.
+// secret is in any message. An error, too: a variable that is let in (environment.set or pass)
+// holds a secret.
 [[nodiscard]] base::Result<std::vector<base::Fd>> open_secrets(const World& world,
                                                                const policy::Policy& policy);
 

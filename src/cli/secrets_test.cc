@@ -40,6 +40,33 @@ TEST_F(Secrets, FromTheEnvironment) {
             "credential api: the variable NONE is not set; set it where cerco is called");
 }
 
+// The code inside would hold the secret after all, under another name or within a longer value.
+TEST_F(Secrets, AVariableThatIsLetInHoldsNone) {
+  stage_.world.env["KEY"] = "s3cret-0123\n";
+  stage_.world.env["SAME"] = "s3cret-0123";
+  stage_.world.env["WITHIN"] = "postgres://u:s3cret-0123@db";
+  stage_.world.env["OTHER"] = "s3cret-012";
+  const auto start = [&](policy::Environment environment) {
+    policy::Policy policy;
+    policy.environment = std::move(environment);
+    policy.credentials.push_back(
+        {.name = "api", .source = {.kind = SourceKind::env, .name = "KEY"}});
+    const auto got = cli::open_secrets(stage_.world, policy);
+    return got ? "opened" : got.error().line();
+  };
+  EXPECT_EQ(start({.pass = {"SAME"}}),
+            "credential api: the variable SAME holds its secret as well; leave SAME out of "
+            "environment.set, environment.pass and --env");
+  EXPECT_NE(start({.pass = {"OTHER", "WITHIN"}}).find("variable WITHIN"), std::string::npos);
+  EXPECT_NE(start({.pass = {"KEY"}}).find("variable KEY"), std::string::npos);
+  EXPECT_NE(start({.set = {{"X", "s3cret-0123"}}}).find("variable X"), std::string::npos);
+  EXPECT_EQ(start({.set = {{"X", "s3cret"}}, .pass = {"OTHER", "NOT_THERE"}}), "opened");
+  stage_.world.env["KEY"] = "ab";
+  stage_.world.env["SAME"] = "ab";
+  EXPECT_EQ(start({.set = {{"X", "cab"}}}), "opened") << "too short to mean anything";
+  EXPECT_NE(start({.pass = {"SAME"}}).find("variable SAME"), std::string::npos);
+}
+
 TEST_F(Secrets, OneLineEndIsCutAndTheRestIsExact) {
   struct Row {
     std::string text, secret;

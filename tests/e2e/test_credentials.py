@@ -41,7 +41,7 @@ env = {{ API_KEY = "secret" }}
 @pytest.fixture(scope="module")
 def net(world):
     world.api = world.https("api.test", answers={"/v1/leak": {"body": f"your key is {TOKEN}\n", "headers": {"X-Key": TOKEN}}})
-    world.echo = world.https("echo.test", address=PUBLIC[1])
+    world.echo = world.https("echo.test", address=PUBLIC[1], answers={"/leak": {"body": f"last key {TOKEN}\n"}})
     world.box = world.cerco(environment={"API_KEY": TOKEN})
     return world
 
@@ -170,6 +170,32 @@ def test_what_the_server_says_back_is_redacted(net):
     assert f"your key is {placeholder}" in result.text, result
     free = net.box.run("--", "sh", "-c", f"curl -sS {AUTH} https://api.test/v1/leak", policy=POLICY, without=["redaction"])
     assert TOKEN in free.text
+
+
+@pytest.mark.parametrize("flags", [("--env", "OTHER"), ("--env", f"OTHER={TOKEN}"), ("--env", f"URL=https://u:{TOKEN}@api.test/")])
+def test_the_secret_comes_in_by_no_other_name(net, flags):
+    other = net.cerco(environment={"API_KEY": TOKEN, "OTHER": TOKEN})
+    result = other.run(*flags, "--set", "environment.plain=['OTHER', 'URL']", "--", "sh", "-c", "echo started", policy=POLICY)
+    assert result.status == 125 and "started" not in result.text, result
+    assert "credential api" in result.error and flags[1].split("=")[0] in result.error and TOKEN not in result.error, result
+
+
+@pytest.mark.parametrize("field", ["X-Api-Key: sk-attacker", "Cookie: s=attacker"])
+@pytest.mark.parametrize("beside", ["", AUTH])
+def test_no_other_field_brings_another_account(net, field, beside):
+    """N172"""
+    result = run(net, f"curl {CODE} -H '{field}' {beside} https://api.test/v1/me")
+    assert result.text.strip() == "403", result
+    assert requests(net.api) == []
+
+
+def test_another_host_does_not_tell_it_after_a_use(net):
+    """Hosts share what is behind them."""
+    script = f"curl {CODE} {AUTH} https://api.test/v1/me; curl -sS -m 20 https://echo.test/leak; echo $API_KEY"
+    result = run(net, script)
+    assert f"last key {result.text.split()[-1]}" in result.text, result
+    free = net.box.run("--", "sh", "-c", script, policy=POLICY, without=["redaction"])
+    assert f"last key {TOKEN}" in free.text, free
 
 
 def test_basic(net):
