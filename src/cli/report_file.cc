@@ -6,6 +6,7 @@
 
 #include <limits>
 
+#include "cli/places.h"
 #include "os/os.h"
 
 namespace cli {
@@ -21,23 +22,35 @@ base::Result<base::Fd> given_descriptor(const std::string& target, std::string_v
                          "expected FILE or fd:N");
 }
 
+// A device such as /dev/stderr's terminal or a pipe is no file that could be lost.
+base::Status check_apart(const std::string& place, const std::string& state_dir,
+                         const std::string& what) {
+  if (place.empty()) return {};
+  return check_apart_from_state(place, state_dir, what);
+}
+
 }  // namespace
 
-base::Result<ReportFile> ReportFile::open(const std::optional<std::string>& target) {
+base::Result<ReportFile> ReportFile::open(const std::optional<std::string>& target,
+                                          const std::string& state_dir) {
   ReportFile file;
   if (!target) return file;
+  const std::string what = "--report " + base::printable(*target);
   if (target->starts_with("fd:")) {
     file.fd_ = TRY(given_descriptor(*target, std::string_view(*target).substr(3)));
-    return file;
+  } else {
+    // Before it is opened, so that none is made there.
+    if (auto place = real_place(*target)) TRY(check_apart(*place, state_dir, what));
+    auto fd = os::open(*target, O_WRONLY | O_CREAT | O_NOCTTY, 0644);
+    if (!fd) {
+      base::Error error = std::move(fd).error();
+      error.kind = base::Kind::bad_input;
+      error.where = what;
+      return std::unexpected(std::move(error));
+    }
+    file.fd_ = std::move(*fd);
   }
-  auto fd = os::open(*target, O_WRONLY | O_CREAT | O_NOCTTY, 0644);
-  if (!fd) {
-    base::Error error = std::move(fd).error();
-    error.kind = base::Kind::bad_input;
-    error.where = "--report " + base::printable(*target);
-    return std::unexpected(std::move(error));
-  }
-  file.fd_ = std::move(*fd);
+  TRY(check_apart(place_of(file.fd_.get()), state_dir, what));
   return file;
 }
 

@@ -12,10 +12,13 @@ namespace cli {
 // Opened before anything is started, so that a wrong path is an error of its own.
 class ReportFile {
  public:
-  // `target` is the value of `--report`; nullopt: there is none.
-  [[nodiscard]] static base::Result<ReportFile> open(const std::optional<std::string>& target);
+  // `target` is the value of `--report`; nullopt: there is none. bad_input for a file that cannot
+  // be written and for one in `state_dir`, whose content stays.
+  [[nodiscard]] static base::Result<ReportFile> open(const std::optional<std::string>& target,
+                                                     const std::string& state_dir);
   // Replaces what the file held.
   [[nodiscard]] base::Status write(std::string_view json) const;
+  [[nodiscard]] int fd() const { return fd_.get(); }  // -1: there is none
 
  private:
   base::Fd fd_;

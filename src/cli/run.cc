@@ -4,6 +4,7 @@
 #include "cli/attached.h"
 #include "cli/executables.h"
 #include "cli/invocation.h"
+#include "cli/places.h"
 #include "cli/report_file.h"
 #include "cli/report_text.h"
 #include "cli/secrets.h"
@@ -60,28 +61,36 @@ base::Result<base::Fd> open_roots(const plan::HostFacts& host, const plan::Plan&
   return os::sealed_memfd("cerco-roots", roots);
 }
 
-base::Result<Files> open_files(const Parsed& parsed, const Invocation& invocation) {
+base::Result<Files> open_files(const World& world, const Parsed& parsed,
+                               const Invocation& invocation, const ReportFile& report) {
   Files files;
   files.in = TRY(read_incoming(parsed));
   if (invocation.file) files.in.push_back(*invocation.file);
   const auto out = parsed.value("--out");
   if (!out) return files;
+  const std::string what = "--out " + base::printable(*out);
+  // Before it is made, so that none is made in the state folder.
+  if (const auto place = real_place(*out)) {
+    TRY(check_apart_from_state(*place, world.state_dir, what));
+  }
   auto made = os::make_folders(*out, 0777);  // cut by the caller's umask
   auto folder = made ? os::open(*out, O_PATH | O_DIRECTORY, 0)
                      : base::Result<base::Fd>(std::unexpected(made.error()));
   if (!folder) {
     base::Error error = std::move(folder).error();
     error.kind = base::Kind::bad_input;
-    error.where = "--out " + base::printable(*out);
+    error.where = what;
     return std::unexpected(std::move(error));
   }
+  TRY(check_apart_from_state(place_of(folder->get()), world.state_dir, what));
+  TRY(check_report_apart(report.fd(), folder->get()));
   files.out = std::move(*folder);
   return files;
 }
 
 // Everything from the flags to the end of the sandbox. `plan` is set once there is one, also on
 // failure.
-base::Result<Outcome> carry_out(const World& world, const Parsed& parsed,
+base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, const ReportFile& report,
                                 std::optional<plan::Plan>& plan) {
   const std::string name = parsed.value("--name").value_or("");
   if (parsed.has("--name")) TRY(check_name(name));
@@ -97,7 +106,7 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed,
   if (auto problem = check_command(world, *plan)) {
     return not_started(problem->status, std::move(problem->error));
   }
-  Files files = TRY(open_files(parsed, invocation));
+  Files files = TRY(open_files(world, parsed, invocation, report));
   if (world.terminal[2] && !parsed.has("--quiet")) {
     for (const std::string& below : plan->below_advice) {
       print_error(world, "cerco: below the advice: " + below + "\n");
@@ -126,10 +135,10 @@ void tell(const World& world, const Parsed& parsed, const Outcome& outcome) {
 }  // namespace
 
 base::Result<int> run(const World& world, const Parsed& parsed) {
-  const ReportFile report = TRY(ReportFile::open(parsed.value("--report")));
+  const ReportFile report = TRY(ReportFile::open(parsed.value("--report"), world.state_dir));
   ReportFacts facts{.name = parsed.value("--name").value_or(""), .started = os::wall_time()};
   std::optional<plan::Plan> plan;
-  auto outcome = carry_out(world, parsed, plan);
+  auto outcome = carry_out(world, parsed, report, plan);
   facts.outcome =
       outcome ? std::move(*outcome) : not_started(kCercoFailed, std::move(outcome).error());
   facts.ended = os::wall_time();
