@@ -83,10 +83,23 @@ base::Status read_reserve(const At& at, bool& out) {
   return {};
 }
 
+// A pattern that could never match what it seems to name would hide nothing.
 base::Result<std::string> glob(std::string_view text) {
-  if (text.empty() || text.contains('\0') || text.size() > 256) {
-    return base::bad_input("", "no pattern of file names",
-                           "expected a pattern such as \"**/.env\"");
+  static constexpr std::size_t kMost = 256;
+  static constexpr std::string_view kElsewhere = "[]{}\\";  // meant by other kinds of patterns
+  const auto wrong = [](std::string what) {
+    return base::bad_input("", std::move(what), "expected a pattern such as \"**/.env\"");
+  };
+  if (text.empty() || text.size() > kMost) return wrong("no pattern of file names");
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return wrong("a control character");
+    if (kElsewhere.contains(c)) {
+      return wrong(fmt::format("`{}`, where *, ** and ? are all that a pattern has", c));
+    }
+  }
+  const auto parts = base::split(text.starts_with('/') ? text.substr(1) : text, '/');
+  for (const std::string_view part : parts) {
+    if (part.empty() || part == "." || part == "..") return wrong("a path that no file has");
   }
   return std::string(text);
 }
