@@ -59,7 +59,7 @@ bool HttpSession::record_misuse(const Asked& asked) {
   object.add("credential", asked.handling.credential).add("reason", asked.verdict.reason);
   object.add("where", asked.handling.where).add("host", target_.host.name);
   object.add("port", target_.port).add("method", asked.head.method);
-  object.add("path", asked.request.path);
+  object.add("path", journal::cut_text(asked.request.path));
   return core_.recorder.event("credential.refused", object.members()).has_value();
 }
 

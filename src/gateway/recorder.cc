@@ -14,7 +14,7 @@ constexpr std::size_t kMostKept = 30;
 constexpr int kPatienceMs = 2000;
 
 void add(base::JsonObject& object, std::string_view key, const std::string& value) {
-  if (!value.empty()) object.add(key, value);
+  if (!value.empty()) object.add(key, journal::cut_text(value));
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ std::string members(const Decision& decision) {
   add(object, "reason", decision.reason);
   object.add("way", decision.way);
   if (decision.conn != 0) object.add("conn", decision.conn);
-  object.add("host", decision.host);
+  object.add("host", journal::cut_text(decision.host));
   object.add("port", decision.port);
   add(object, "address", decision.address);
   add(object, "method", decision.method);
@@ -37,7 +37,8 @@ std::string members(const Decision& decision) {
   add(object, "tls", decision.tls);
   add(object, "credential", decision.credential);
   if (decision.count != 1) object.add("count", decision.count);
-  add(object, "fix", decision.fix);
+  // A rule that was cut would be no rule.
+  if (decision.fix.size() <= journal::kMostText) add(object, "fix", decision.fix);
   if (decision.mixed) object.add("mixed", true);
   return object.members();
 }

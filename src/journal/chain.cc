@@ -62,6 +62,7 @@ void Chain::checkpoint(const os::Instant& wall) {
 base::Status Chain::flush() {
   TRY(os::write_all(file_.get(), waiting_, "journal of " + run_));
   file_bytes_ += waiting_.size();
+  run_bytes_ += waiting_.size();
   waiting_.clear();
   return {};
 }

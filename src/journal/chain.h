@@ -41,6 +41,8 @@ class Chain {
   [[nodiscard]] std::uint64_t events() const { return seq_; }
   [[nodiscard]] const std::string& head() const { return prev_; }  // SHA-256 of the last line
   [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
+  // Of all files, with what waits.
+  [[nodiscard]] std::uint64_t run_bytes() const { return run_bytes_ + waiting_.size(); }
   [[nodiscard]] std::size_t waiting_bytes() const { return waiting_.size(); }
   [[nodiscard]] std::string id(std::uint64_t seq) const { return run_ + ":" + std::to_string(seq); }
 
@@ -55,6 +57,7 @@ class Chain {
   std::uint64_t seq_ = 0;
   std::uint64_t unsigned_ = 0;
   std::uint64_t file_bytes_ = 0;
+  std::uint64_t run_bytes_ = 0;  // flushed
 };
 
 }  // namespace journal

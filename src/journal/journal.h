@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,15 @@ struct Draft {
   }
 };
 
+// Texts that come from inside stand in the journal with their first kMostText bytes (to a whole
+// character), followed by "…[N bytes, sha256 HEX]" of the whole. The journal cuts every string of
+// an event so, and leaves out a `fix` that is longer; producers do it before, to send less.
+inline constexpr std::size_t kMostText = 2048;
+[[nodiscard]] std::string cut_text(std::string_view text);
+// A list (argv) as a JSON array: each text cut, and behind 64 texts or 16 KiB "…[N more, sha256
+// HEX]" of the rest, each with a NUL behind it.
+[[nodiscard]] std::string cut_texts(std::span<const std::string> texts);
+
 // Members longer than this are refused (an alert stands in the journal instead of the event).
 inline constexpr std::size_t kMaxMembers = std::size_t{64} * 1024;  // gateway, broker
 inline constexpr std::size_t kMaxMembersSupervisor = std::size_t{128} * 1024;
@@ -46,6 +56,10 @@ inline constexpr std::size_t kMaxMembersSupervisor = std::size_t{128} * 1024;
 
 // A run's file that has grown so far is followed by the next.
 inline constexpr std::uint64_t kFileBytes = 64ULL << 20;
+// When a run's journal has grown so far, gateway and broker are told no more: their channels close
+// once what they had handed over is written, so both refuse from then on. One limit.hit says so.
+// The supervisor's own events are still taken.
+inline constexpr std::uint64_t kRunBytes = 256ULL << 20;
 
 // First message; its descriptors are those of open_files(). `actions` are the detectors' actions by
 // name
@@ -55,9 +69,10 @@ struct Open {
   std::string task;
   std::map<std::string, std::string> actions;
   std::uint64_t file_bytes = kFileBytes;
+  std::uint64_t run_bytes = kRunBytes;
   template <class W>
   void fields(W& w) {
-    w(run, task, actions, file_bytes);
+    w(run, task, actions, file_bytes, run_bytes);
   }
 };
 // Another producer: its end of the pair comes along as a descriptor. `who` is "gateway", "broker".
@@ -125,6 +140,11 @@ struct NextFile {
     w(number);
   }
 };
+// The run's journal has reached run_bytes; once.
+struct Full {
+  template <class W>
+  void fields(W&) {}
+};
 struct Summary {
   std::uint64_t events = 0;
   std::string head;          // SHA-256 of the last line
@@ -135,7 +155,7 @@ struct Summary {
     w(events, head, alerts, refused);
   }
 };
-using FromJournal = std::variant<Opened, Alarm, Summary, NextFile>;
+using FromJournal = std::variant<Opened, Alarm, Summary, NextFile, Full>;
 
 // Makes $STATE/journal and $STATE/keys (0700) where they are missing and opens what Open carries,
 // in its order: RUN.jsonl (new, append), host.jsonl (append, read), keys/, journal/. EEXIST for a

@@ -8,8 +8,10 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/base.h"
+#include "journal/folds.h"
 #include "journal/journal.h"
 #include "journal/members.h"
 #include "os/os.h"
@@ -58,14 +60,22 @@ class Producer {
   // Whether one more malformed event gets an alert of its own.
   [[nodiscard]] bool malformed_is_news() { return malformed_++ < kMostMalformed; }
 
+  // Whether a repeated refusal is to be added up instead of written.
+  [[nodiscard]] bool fold(const Event& event, const os::Instant& steady) {
+    return who_ == "gateway" && folds_.fold(event, steady);
+  }
+  [[nodiscard]] std::vector<Folds::Folded> take_folded() { return folds_.take(); }
+
   void drop(std::string_view type, const os::Instant& wall);
   [[nodiscard]] bool has_dropped() const { return !dropped_.empty(); }
+  [[nodiscard]] bool owes() const { return has_dropped() || folds_.holds(); }
   // The members of an events.dropped event; counting starts anew.
   [[nodiscard]] std::string take_dropped(const os::Instant& wall);
 
  private:
   std::string who_;
   Bucket bucket_;
+  Folds folds_;
   std::unordered_map<std::uint64_t, std::uint64_t> refs_;
   std::deque<std::uint64_t> order_;
   std::uint64_t malformed_ = 0;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "journal/cut.h"
+
 namespace journal {
 namespace {
 
@@ -14,7 +16,7 @@ std::string alert_members(const Finding& finding, const std::string& evidence,
   members.add("detector", finding.detector).add("severity", finding.severity);
   const std::vector<std::string> ids = {evidence};
   members.raw("evidence", evidence.empty() ? "[]" : base::json_strings(ids));
-  members.add("action", finding.action).add("text", finding.text);
+  members.add("action", finding.action).add("text", cut_text(finding.text));
   if (!finding.credential.empty()) members.add("credential", finding.credential);
   if (!producer.empty()) members.add("producer", producer);
   return members.members();
@@ -43,6 +45,7 @@ Recorder::Recorder(const Open& open, SigningKey key, Files files, TaskMemory mem
       memory_file_(std::move(files.memory)),
       detectors_(open.actions, std::move(memory)),
       file_bytes_(open.file_bytes),
+      run_bytes_(open.run_bytes),
       writing_second_(clock.steady().seconds),
       dropped_second_(clock.steady().seconds) {}
 
@@ -50,7 +53,18 @@ base::Result<std::uint64_t> Recorder::add(std::string_view type, std::string_vie
   const std::uint64_t seq = chain_.add(type, members, clock_.wall());
   if (chain_.checkpoint_due()) TRY(checkpoint());
   if (chain_.waiting_bytes() > kBatchBytes) TRY(flush());
+  if (!full_ && chain_.run_bytes() >= run_bytes_) TRY(note_full());
   return seq;
+}
+
+base::Status Recorder::note_full() {
+  full_ = true;
+  base::JsonObject members;
+  members.add("limit", "journal").add("bytes", run_bytes_);
+  members.add("text",
+              "the run's journal has reached its bound; gateway and broker refuse from now on");
+  TRY(add("limit.hit", members.members()));
+  return {};
 }
 
 // The host chain never tells of a line that is not in the file: first the lines, then their head.
@@ -67,25 +81,29 @@ base::Status Recorder::take(Producer& producer, const Draft& draft) {
   const Event event{draft.type, *members};
   refusals_.look(event);
   const std::vector<Finding> findings = detectors_.look(event, clock_.steady());
+  if (findings.empty() && producer.fold(event, clock_.steady())) return {};
   // What a detector points at is evidence and stays.
   if (findings.empty() && producer.droppable(draft.type, *members) &&
       !producer.within_rate(clock_.steady())) {
     producer.drop(draft.type, clock_.wall());
     return {};
   }
-  std::uint64_t seq = 0;
-  if (draft.of == 0) {
-    seq = TRY(add(draft.type, draft.members));
-  } else {
-    const std::uint64_t of = producer.recall(draft.of);
-    std::string linked = R"("of":")" + (of == 0 ? std::string() : chain_.id(of)) + '"';
-    if (!draft.members.empty()) linked += ',' + draft.members;
-    seq = TRY(add(draft.type, linked));
-  }
+  const std::uint64_t seq = TRY(write(producer, draft, *members));
   producer.remember(draft.ref, seq);
   if (draft.type == "alert" && members->raw("action") != R"("note")") ++alerts_;
   for (const Finding& finding : findings) TRY(alert(finding, seq));
   return {};
+}
+
+base::Result<std::uint64_t> Recorder::write(Producer& producer, const Draft& draft,
+                                            const Members& members) {
+  const std::string cut = has_long_text(members) ? without_long_texts(members) : std::string();
+  const std::string& text = cut.empty() ? draft.members : cut;
+  if (draft.of == 0) return add(draft.type, text);
+  const std::uint64_t of = producer.recall(draft.of);
+  std::string linked = R"("of":")" + (of == 0 ? std::string() : chain_.id(of)) + '"';
+  if (!text.empty()) linked += ',' + text;
+  return add(draft.type, linked);
 }
 
 base::Status Recorder::take_malformed(Producer& producer, std::string_view why) {
@@ -111,11 +129,12 @@ base::Status Recorder::alert(const Finding& finding, std::uint64_t evidence) {
 }
 
 base::Status Recorder::report_dropped(Producer& producer, When when) {
-  if (!producer.has_dropped()) return {};
+  if (!producer.owes()) return {};
   const std::int64_t second = clock_.steady().seconds;
   if (when == When::due && second == dropped_second_) return {};
   dropped_second_ = second;
-  TRY(add("events.dropped", producer.take_dropped(clock_.wall())));
+  for (const Folds::Folded& folded : producer.take_folded()) TRY(add(folded.type, folded.members));
+  if (producer.has_dropped()) TRY(add("events.dropped", producer.take_dropped(clock_.wall())));
   return {};
 }
 

@@ -52,12 +52,16 @@ class Recorder {
   [[nodiscard]] base::Status take(Producer& producer, const Draft& draft);
   // Bytes that are no draft, or too long for one.
   [[nodiscard]] base::Status take_malformed(Producer& producer, std::string_view why);
-  // Writes down what this producer's flood cost, if anything: at most once a second, or `now`.
+  // Writes down what this producer's flood cost, if anything, refusals that were added up first: at
+  // most once a second, or `now`.
   enum class When { due, now };
   [[nodiscard]] base::Status report_dropped(Producer& producer, When when);
   // What waits in memory goes to the files; what was alarmed about may be acted on only afterwards.
   [[nodiscard]] base::Status flush();
   [[nodiscard]] std::vector<Alarm> take_alarms() { return std::exchange(alarms_, {}); }
+
+  // Whether the run's journal has grown to its bound.
+  [[nodiscard]] bool full() const { return full_; }
 
   // The number of the file that is wanted now, once each; 0: none.
   [[nodiscard]] std::uint64_t take_file_wish();
@@ -73,6 +77,9 @@ class Recorder {
   Recorder(const Open& open, SigningKey key, Files files, TaskMemory memory, const Clock& clock);
   [[nodiscard]] base::Result<std::uint64_t> add(std::string_view type, std::string_view members);
   [[nodiscard]] base::Status checkpoint();
+  [[nodiscard]] base::Status note_full();
+  [[nodiscard]] base::Result<std::uint64_t> write(Producer& producer, const Draft& draft,
+                                                  const Members& members);
   [[nodiscard]] base::Status alert(const Finding& finding, std::uint64_t evidence);
 
   const Clock& clock_;
@@ -86,6 +93,8 @@ class Recorder {
   std::vector<Alarm> alarms_;
   std::uint64_t alerts_ = 0;
   std::uint64_t file_bytes_;
+  std::uint64_t run_bytes_;
+  bool full_ = false;
   std::uint64_t file_number_ = 1;
   bool file_wished_ = false;
   std::int64_t writing_second_ = 0;

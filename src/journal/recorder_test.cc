@@ -8,7 +8,7 @@ namespace {
 
 using namespace fixture;
 
-const char* const kDeny = R"("verdict":"deny","kind":"host","host":"a.test","port":1)";
+const char* const kName = R"("verdict":"deny","kind":"host","host":"a.test")";
 const char* const kAllow = R"("verdict":"allow","host":"a.test","port":1)";
 
 std::size_t count_of(const State& state, const std::string& text) {
@@ -79,7 +79,7 @@ TEST(Recorder, AFloodIsCountedAndAllowedEventsStay) {
   Producer gateway("gateway");
   const std::uint64_t flood = Bucket::kBurst + 5000;
   for (std::uint64_t i = 0; i < flood; ++i)
-    ASSERT_TRUE(recorder->take(gateway, draft("egress.decision", kDeny)));
+    ASSERT_TRUE(recorder->take(gateway, draft("dns.decision", kName)));
   // What a detector points at is kept as well.
   ASSERT_TRUE(recorder->take(
       gateway,
@@ -94,20 +94,76 @@ TEST(Recorder, AFloodIsCountedAndAllowedEventsStay) {
   ASSERT_TRUE(recorder->report_dropped(gateway, Recorder::When::due));
   EXPECT_FALSE(gateway.has_dropped());
   // A second fills the bucket by 2000.
-  for (int i = 0; i < 3000; ++i)
-    ASSERT_TRUE(recorder->take(gateway, draft("egress.decision", kDeny)));
+  for (int i = 0; i < 3000; ++i) ASSERT_TRUE(recorder->take(gateway, draft("dns.decision", kName)));
   ASSERT_TRUE(recorder->report_dropped(gateway, Recorder::When::now));
   const auto summary = recorder->finish("end");
   ASSERT_TRUE(summary);
-  // Two more than the bucket held: those that the alerts about the spike and the range name.
+  // One more than the bucket held: the one that the alert about the range names.
   EXPECT_EQ(count_of(state, "169.254.169.254"), 2U);
-  EXPECT_EQ(count_of(state, R"("verdict":"deny")"), Bucket::kBurst + Bucket::kPerSecond + 2);
+  EXPECT_EQ(count_of(state, R"("verdict":"deny")"), Bucket::kBurst + Bucket::kPerSecond + 1);
   EXPECT_EQ(count_of(state, R"("verdict":"allow")"), 100U);
-  EXPECT_EQ(count_of(state, R"("counts":{"egress.decision":4999})"), 1U);
-  EXPECT_EQ(count_of(state, R"("counts":{"egress.decision":1000})"), 1U);
+  EXPECT_EQ(count_of(state, R"("counts":{"dns.decision":5000})"), 1U);
+  EXPECT_EQ(count_of(state, R"("counts":{"dns.decision":1000})"), 1U);
   ASSERT_EQ(summary->refused.size(), 2U);
   EXPECT_EQ(summary->refused[0].count,
             flood + 3000);  // refusals are counted whether written or not
+}
+
+// Refused requests whose paths differ cost a few lines and one that counts the rest.
+TEST(Recorder, RepeatedRefusalsAreFolded) {
+  const State state;
+  StillClock clock;
+  auto recorder = start(state, kRun, clock, {}, kSeed, "t");
+  Producer gateway("gateway");
+  constexpr std::uint64_t kRequests = 900;
+  const auto refused = [](std::uint64_t i, int port) {
+    return draft("egress.decision",
+                 R"("verdict":"deny","kind":"path","reason":"path","host":"a.test","port":)" +
+                     std::to_string(port) + R"(,"path":"/)" + std::to_string(i) +
+                     std::string(15'900, 'a') + '"');
+  };
+  for (std::uint64_t i = 0; i < kRequests; ++i)
+    ASSERT_TRUE(recorder->take(gateway, refused(i, 80)));
+  ASSERT_TRUE(recorder->take(gateway, refused(0, 81)));  // of another kind
+  EXPECT_TRUE(gateway.owes());
+  EXPECT_FALSE(gateway.has_dropped());
+  clock.pass(1);
+  ASSERT_TRUE(recorder->report_dropped(gateway, Recorder::When::due));
+  EXPECT_FALSE(gateway.owes());
+  clock.pass(Folds::kRefillSeconds);  // one more is told
+  ASSERT_TRUE(recorder->take(gateway, refused(1, 80)));
+  EXPECT_FALSE(gateway.owes());
+  const auto summary = recorder->finish("end");
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(count_of(state, R"("port":80,"path":)"), Folds::kTold + 1);
+  EXPECT_EQ(count_of(state, R"("port":81,"path":)"), 1U);
+  EXPECT_EQ(count_of(state, R"("reason":"path","host":"a.test","port":80,"count":)" +
+                                std::to_string(kRequests - Folds::kTold)),
+            1U);
+  std::uint64_t counted = 0;
+  for (const Refusal& refusal : summary->refused) counted += refusal.count;
+  EXPECT_EQ(counted, kRequests + 2);
+  EXPECT_LT(slurp(state.journal(kRun)).size(), 200'000U);
+}
+
+// However many kinds there are: past a number of them they are one.
+TEST(Recorder, FoldsAreBounded) {
+  const State state;
+  const StillClock clock;
+  auto recorder = start(state, kRun, clock, {}, kSeed, "t");
+  Producer gateway("gateway");
+  const auto refused = [](std::size_t i) {
+    return draft("egress.decision", R"("verdict":"deny","kind":"host","host":"h)" +
+                                        std::to_string(i) + R"(.test","port":443)");
+  };
+  constexpr std::size_t kHosts = Folds::kMostKinds + 500;
+  for (std::size_t i = 0; i < kHosts; ++i) ASSERT_TRUE(recorder->take(gateway, refused(i)));
+  ASSERT_TRUE(recorder->report_dropped(gateway, Recorder::When::now));
+  ASSERT_TRUE(recorder->finish("end"));
+  // One stands by itself: the one that the alert about the spike names.
+  EXPECT_EQ(count_of(state, R"x("host":"(other places)","count":)x" +
+                                std::to_string(500 - 1 - Folds::kTold)),
+            1U);
 }
 
 TEST(Recorder, OneAlarmForEachFindingThatActs) {

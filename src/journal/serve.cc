@@ -83,7 +83,7 @@ class Service {
     bool dropped = false;
     for (const Connected& connected : producers_) {
       descriptors.push_back({connected.socket.get(), POLLIN, 0});
-      dropped = dropped || connected.producer.has_dropped();
+      dropped = dropped || connected.producer.owes();
     }
     TRY(os::wait_for(descriptors, dropped ? 1000 : -1));
     auto ready = descriptors.begin() + 1;
@@ -100,8 +100,17 @@ class Service {
     for (const Alarm& alarm : recorder_->take_alarms()) TRY(answer(alarm));
     if (const std::uint64_t number = recorder_->take_file_wish(); number != 0)
       TRY(answer(NextFile{number}));
+    if (recorder_->full() && !full_told_) TRY(shut_producers());
     std::erase_if(producers_, [](const Connected& connected) { return connected.over; });
     return {};
+  }
+
+  // Their next send() fails with EPIPE; what they have handed over already is still read and
+  // written, down to the end that then shows.
+  base::Status shut_producers() {
+    full_told_ = true;
+    for (const Connected& connected : producers_) TRY(os::shut_down_read(connected.socket.get()));
+    return answer(Full{});
   }
 
   base::Status take_some(Connected& connected, int most) {
@@ -151,6 +160,7 @@ class Service {
       return base::fail(base::Kind::peer, "supervisor", "a producer without its socket", {});
     }
     producers_.push_back({Producer(add.who), std::move(control_reader_.fds()[0]), false});
+    if (full_told_) TRY(os::shut_down_read(producers_.back().socket.get()));
     return {};
   }
   base::Status act(const File&) {
@@ -181,6 +191,7 @@ class Service {
   std::list<Connected> producers_;
   bool finished_ = false;
   bool abandoned_ = false;
+  bool full_told_ = false;
 };
 
 }  // namespace

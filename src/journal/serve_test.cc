@@ -18,7 +18,8 @@ using namespace fixture;
 class Process {
  public:
   explicit Process(const State& state, const std::string& run,
-                   std::map<std::string, std::string> actions) {
+                   std::map<std::string, std::string> actions,
+                   std::uint64_t run_bytes = kRunBytes) {
     auto [ours, theirs] = *ipc::make_pair();
     pid_ = ::fork();
     if (pid_ == 0) {
@@ -30,7 +31,8 @@ class Process {
     EXPECT_TRUE(files);
     std::vector<int> fds;
     for (const base::Fd& fd : *files) fds.push_back(fd.get());
-    EXPECT_TRUE(ipc::send_value(control_, ToJournal(Open{run, "task", std::move(actions)}), fds));
+    EXPECT_TRUE(ipc::send_value(
+        control_, ToJournal(Open{run, "task", std::move(actions), kFileBytes, run_bytes}), fds));
     EXPECT_TRUE(std::holds_alternative<Opened>(answer()));
   }
   Process(const Process&) = delete;
@@ -268,6 +270,48 @@ TEST(Serve, AProducerWaitsForAJournalThatIsBehind) {
     if (line.find(R"("type":"egress.decision")") != std::string::npos) ++decisions;
   }
   EXPECT_EQ(decisions, 3000U);
+}
+
+// The code inside cannot fill the host's disk: at the bound the producers that it can move are shut
+// off, after what they had handed over, and the supervisor's events still come in.
+TEST(Serve, AtItsBoundTheJournalShutsTheProducersOffAndSaysSo) {
+  const State state;
+  constexpr std::uint64_t kBound = 100'000;
+  Process process(state, kRun, {}, kBound);
+  const ipc::Channel gateway = process.producer("gateway");
+  const ipc::Channel broker = process.producer("broker");
+  std::size_t handed = 0;
+  base::Status sent;
+  while (handed < 20'000) {
+    sent = hand_over(
+        gateway, decision(R"("verdict":"allow","host":"a.test","n":)" + std::to_string(handed)));
+    if (!sent) break;
+    ++handed;
+  }
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().number, EPIPE);
+  FromJournal message = process.answer();
+  EXPECT_TRUE(std::holds_alternative<Full>(message));
+  EXPECT_EQ(hand_over(broker, {"credential.used", "", 0, 0}).error().number, EPIPE);
+  process.send(draft("exec", R"("argv":["after"])"));
+  const ipc::Channel late = process.producer("gateway");
+  const Summary summary = process.finish();
+  EXPECT_FALSE(hand_over(late, decision(R"("verdict":"allow")")));
+  const std::string text = slurp(state.journal(kRun));
+  std::size_t written = 0;
+  std::size_t told = 0;
+  for (const std::string& line : lines_of(state.journal(kRun))) {
+    written += line.find(R"("verdict":"allow","host":"a.test")") != std::string::npos ? 1 : 0;
+    told += line.find(R"("type":"limit.hit")") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(written, handed);  // what was handed over was allowed to happen, so it stands
+  EXPECT_EQ(told, 1U);
+  EXPECT_NE(text.find(R"("limit":"journal","bytes":100000)"), std::string::npos);
+  EXPECT_NE(text.find("after"), std::string::npos);
+  EXPECT_GT(text.size(), kBound);
+  EXPECT_LT(text.size(), kBound + 2'000'000);  // what a socket holds
+  EXPECT_EQ(must_hold(state), "");
+  EXPECT_EQ(verify(state.path(), kRun, "", summary.head)->events, summary.events);
 }
 
 TEST(Serve, TwoJournalsShareTheHostChain) {

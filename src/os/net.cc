@@ -192,6 +192,11 @@ base::Status shut_down_write(int socket) {
   return {};
 }
 
+base::Status shut_down_read(int socket) {
+  if (::shutdown(socket, SHUT_RD) != 0) return base::system_error("shutdown");
+  return {};
+}
+
 base::Status set_pipe_size(int pipe, std::size_t bytes) {
   if (::fcntl(pipe, F_SETPIPE_SZ, static_cast<int>(bytes)) < 0) {
     return base::system_error("fcntl F_SETPIPE_SZ");

@@ -56,6 +56,8 @@ struct Moved {
 // close(2) will send a reset and throw away what was not sent: SO_LINGER of zero.
 [[nodiscard]] base::Status reset_at_close(int socket);
 [[nodiscard]] base::Status shut_down_write(int socket);
+// On a Unix socket the peer's next send fails with EPIPE; what it sent before can still be read.
+[[nodiscard]] base::Status shut_down_read(int socket);
 [[nodiscard]] base::Status set_pipe_size(int pipe, std::size_t bytes);
 [[nodiscard]] base::Result<std::pair<base::Fd, base::Fd>>
 pipe_nonblocking();  // read end, write end

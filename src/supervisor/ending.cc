@@ -110,6 +110,7 @@ std::vector<std::string> limits_hit(const Facts& facts) {
   if (facts.cut == Cut::out_of_memory || facts.counters.oom_kills > 0) hit.emplace_back("memory");
   if (facts.cut == Cut::host_disk_full || facts.counters.disk_full) hit.emplace_back("disk");
   if (facts.counters.process_limit_hits > 0) hit.emplace_back("processes");
+  if (facts.journal_full) hit.emplace_back("journal");
   return hit;
 }
 

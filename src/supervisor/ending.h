@@ -21,6 +21,7 @@ struct Facts {
   bool signalled = false;
   std::uint32_t code = 0;  // exit status or signal number
   sandbox::Counters counters;
+  bool journal_full = false;
 };
 
 [[nodiscard]] Ending judge(const Facts& facts);

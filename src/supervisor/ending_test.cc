@@ -89,6 +89,9 @@ TEST(Ending, NamesTheLimitsThatWereHit) {
   facts.counters.disk_full = true;
   facts.counters.process_limit_hits = 1;
   EXPECT_EQ(supervisor::limits_hit(facts), (std::vector<std::string>{"disk", "processes"}));
+  facts.journal_full = true;
+  EXPECT_EQ(supervisor::limits_hit(facts),
+            (std::vector<std::string>{"disk", "processes", "journal"}));
   EXPECT_EQ(supervisor::signal_name(9), "SIGKILL");
 }
 

@@ -34,8 +34,8 @@ journal::Draft run_started(const plan::Plan& plan, std::uint32_t host_uid) {
 
 journal::Draft command_started(const plan::Plan& plan) {
   return draft("command.started", base::JsonObject()
-                                      .raw("argv", base::json_strings(plan.command.argv))
-                                      .add("cwd", plan.command.cwd));
+                                      .raw("argv", journal::cut_texts(plan.command.argv))
+                                      .add("cwd", journal::cut_text(plan.command.cwd)));
 }
 
 journal::Draft command_ended(bool signalled, std::uint32_t code, std::uint64_t cpu_ms) {

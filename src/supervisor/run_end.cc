@@ -127,7 +127,9 @@ void Run::tell_over() {
   over.limits_hit = limits_hit(facts_);
   over.usage = usage_;
   over.notes = notes_;
-  for (const auto& limit : over.limits_hit) record(limit_hit(limit));
+  for (const auto& limit : over.limits_hit) {
+    if (limit != "journal") record(limit_hit(limit));  // the journal has said so itself
+  }
   record(run_ended(over.ending, over.status, usage_, over.limits_hit));
   tell_caller(over);
 }

@@ -146,6 +146,12 @@ void Run::on_journal() {
     return;
   }
   if (const auto* alarm = std::get_if<journal::Alarm>(&*answer)) contain(*alarm);
+  if (std::holds_alternative<journal::Full>(*answer)) {
+    facts_.journal_full = true;
+    notes_.push_back(
+        "the run's journal has reached its bound: what the gateway was asked afterwards was "
+        "refused");
+  }
   if (const auto* wish = std::get_if<journal::NextFile>(&*answer)) {
     // Without it the journal goes on in the file that it has, so nothing is lost.
     const auto given = give_next_file(journal_, plan_, wish->number);

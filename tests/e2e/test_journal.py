@@ -118,10 +118,11 @@ def test_a_blocked_range_alerts_and_may_kill(net):
 
 def test_a_flood_elsewhere_does_not_hide_a_blocked_range(net):
     """E80: datagrams to a public address use up the kernel's log of refusals; the metadata address has one of its own."""
+    policy = POLICY.replace('"journal"', '"flood"')  # a baseline of its own
     script = ("import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
               "def flood():\n    for i in range(20000):\n        try: s.sendto(b'x', ('93.184.216.34', 9))\n        except OSError: pass\n"
               "flood()\ntry: socket.create_connection(('169.254.169.254', 80), 5)\nexcept OSError: pass\nflood()\n")
-    result = net.box.run("--", "python3", "-c", script, policy=POLICY)
+    result = net.box.run("--", "python3", "-c", script, policy=policy)
     assert result.status == 0, result
     ranges = [e for e in result.of_type("egress.decision") if e.get("kind") == "range"]
     assert [e["host"] for e in ranges] == ["169.254.169.254"], result.of_type("egress.decision")
@@ -129,8 +130,23 @@ def test_a_flood_elsewhere_does_not_hide_a_blocked_range(net):
     dropped = {e["of"]: e["count"] for e in result.of_type("events.dropped") if "of" in e}
     assert dropped.get("refusals in the kernel", 0) > 20000, "the flood did not use up its own limit"
     assert "refusals of guarded ranges in the kernel" not in dropped
-    killed = net.box.run("--", "python3", "-c", script + "import time\ntime.sleep(60)\n", policy=POLICY + '[alerts]\nblocked_range = "kill"\n')
+    killed = net.box.run("--", "python3", "-c", script + "import time\ntime.sleep(60)\n", policy=policy + '[alerts]\nblocked_range = "kill"\n')
     assert killed.status == 137 and killed.report["ending"]["by"] == "detector:blocked_range", killed
+
+
+def test_refused_requests_do_not_fill_the_disk(net):
+    """Thousands of refused requests with the longest paths: a few are told, cut, and the rest is counted."""
+    policy = POLICY.replace('methods = ["GET"]', 'paths = ["/ok"]').replace('"journal"', '"refused"')
+    script = ("import http.client\nc = http.client.HTTPConnection('plain.test', timeout=20)\nfor n in range(2000):\n"
+              "    c.request('GET', f'/{n}' + 'a' * 15800)\n    r = c.getresponse()\n    r.read()\n    assert r.status == 403\nprint('all')\n")
+    result = net.box.run("--", "python3", "-c", script, policy=policy)
+    assert result.text.split() == ["all"], result
+    decisions = [e for e in result.of_type("egress.decision") if e["verdict"] == "deny"]
+    assert sum(e.get("count", 1) for e in decisions) == 2000
+    assert sum(r["count"] for r in result.report["refused"]) == 2000
+    assert any("sha256" in e.get("path", "") for e in decisions)
+    size = sum(f.stat().st_size for f in (net.box.state / "journal").glob(result.report["run"] + "*"))
+    assert size < 1_000_000, size  # whole, they are 2000 * 3 * 15.8 KB
 
 
 def test_a_blocked_range_may_cut_the_network(net):
