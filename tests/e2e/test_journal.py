@@ -167,7 +167,8 @@ def test_a_new_destination_is_noted_once_for_a_task(net):
 
 
 def test_a_spike_of_requests_alerts(net):
-    script = ("python3 - <<'X'\nimport http.client\nc = http.client.HTTPConnection('plain.test')\nfor i in range(400):\n"
+    """So many that wherever the windows of ten seconds begin, one of them has far more than is usual."""
+    script = ("python3 - <<'X'\nimport http.client\nc = http.client.HTTPConnection('plain.test')\nfor i in range(2000):\n"
               "    c.request('GET', '/'); c.getresponse().read()\nX")
     result = net.box.run("--", "sh", "-c", script, policy=POLICY)
     assert [a for a in result.of_type("alert") if a["detector"] == "request_spike"], [e["type"] for e in result.events][-5:]
