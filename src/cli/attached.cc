@@ -45,6 +45,7 @@ Outcome Attached::run(const plan::Plan& plan, Files files, base::Fd roots,
     if (!status) outcome_.failures.push_back(status.error());
     return status.has_value();
   };
+  note_hidden(plan::hidden(plan));
   const bool talked = note(launch(plan, files, std::move(roots), std::move(secrets))) &&
                       note(converse(plan, files));
   if (talked && !failed_) {
@@ -173,13 +174,17 @@ base::Status Attached::put_files(const plan::Plan& plan, const Files& files) {
     hidden.insert(hidden.end(), more.begin(), more.end());
   }
   put_session_.reset();
-  if (hidden.empty()) return {};
-  const std::size_t count = hidden.size();
-  if (count > kNotesOfHidden) hidden.resize(kNotesOfHidden);
-  outcome_.notes.push_back(
-      "came in empty by filesystem.hide: " + base::printable(base::join(hidden, ", ")) +
-      (count > hidden.size() ? ", …" : ""));
+  note_hidden(std::move(hidden));
   return {};
+}
+
+void Attached::note_hidden(std::vector<std::string> paths) {
+  if (paths.empty()) return;
+  const std::size_t count = paths.size();
+  if (count > kNotesOfHidden) paths.resize(kNotesOfHidden);
+  outcome_.notes.push_back(
+      "came in empty by filesystem.hide: " + base::printable(base::join(paths, ", ")) +
+      (count > paths.size() ? ", …" : ""));
 }
 
 // What the command wrote last is still in the pipes; a signal now gives up on whoever does not read

@@ -56,6 +56,7 @@ class Attached {
   base::Status on_signal();
   base::Status on_message(const plan::Plan& plan, const Files& files);
   void take_over(supervisor::Over over);
+  void note_hidden(std::vector<std::string> paths);
   base::Status put_files(const plan::Plan& plan, const Files& files);
   base::Status drain();
   base::Status fetch_files(const plan::Plan& plan, const Files& files);

@@ -117,7 +117,8 @@ struct Command {
     const World& world, const policy::Policy& policy);
 // What the host can give, for this caller.
 [[nodiscard]] base::Result<plan::HostFacts> host_facts(const World& world);
-// The policy's plan for `argv` as `cerco run` makes it; edit_plan has been applied.
+// The policy's plan for `argv` as `cerco run` makes it, with what filesystem.hide names below the
+// read-only paths of the host as it is now; edit_plan has been applied.
 [[nodiscard]] base::Result<plan::Plan> make_plan(const World& world, const policy::Policy& policy,
                                                  const plan::HostFacts& host, std::string name,
                                                  std::vector<std::string> argv);

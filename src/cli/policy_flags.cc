@@ -6,6 +6,7 @@
 #include "host/host.h"
 #include "os/caller.h"
 #include "os/os.h"
+#include "workspace/workspace.h"
 
 namespace cli {
 namespace {
@@ -119,6 +120,9 @@ base::Result<plan::Plan> make_plan(const World& world, const policy::Policy& pol
                          .cwd = "",
                          .caller_env = TRY(passed_environment(world, policy))};
   plan::Plan plan = TRY(plan::make(policy, host, ask, base::random_base32));
+  const policy::Filesystem& files = plan.policy.filesystem;
+  TRY(plan::hide(
+      plan, TRY(workspace::hidden_below(files.read_only, files.hide, workspace::kMostSearched))));
   if (world.edit_plan) world.edit_plan(plan);
   return plan;
 }

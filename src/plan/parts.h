@@ -49,6 +49,9 @@ struct HeldLimits {
 [[nodiscard]] std::vector<std::string> trust_targets();
 [[nodiscard]] std::map<std::string, std::string> trust_variables();
 [[nodiscard]] const std::vector<std::string>& disk_targets();
+inline constexpr std::size_t kMostHidden = 4096;  // each is a mount
+// Whether a path lies below a path of filesystem.read_only, so that it may be covered.
+[[nodiscard]] bool may_be_hidden(std::string_view path, const policy::Policy& policy);
 
 // --- network.cc --------------------------------------------------------------------------------
 

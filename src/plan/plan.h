@@ -194,7 +194,9 @@ struct MakeFolder {
     w(target, mode);
   }
 };
-struct MountProc {  // own procfs; /proc/sys read-only; `masks` are covered
+// Own procfs; /proc/sys read-only; `masks` are covered by an empty file or folder: paths of /proc,
+// and what filesystem.hide names below a path of filesystem.read_only.
+struct MountProc {
   std::vector<std::string> masks;
   std::vector<std::string> read_only;
   bool operator==(const MountProc&) const = default;
@@ -412,6 +414,13 @@ struct Ask {
 [[nodiscard]] base::Result<Plan> make(const policy::Policy& policy, const HostFacts& host,
                                       const Ask& ask,
                                       const std::function<std::string(std::size_t)>& random);
+
+// Covers `paths`, which filesystem.hide names below paths of filesystem.read_only (as
+// workspace::hidden_below finds them). bad_input for a path that is not clean and for more than
+// 4096.
+[[nodiscard]] base::Status hide(Plan& plan, const std::vector<std::string>& paths);
+// What was covered so.
+[[nodiscard]] std::vector<std::string> hidden(const Plan& plan);
 
 // The supervisor's own check of a Plan that it was handed: every protection that the policy asks
 // for is there, steps are in a legal order, paths are absolute and clean, numbers within bounds.

@@ -185,4 +185,41 @@ base::Result<std::vector<Step>> tree_steps(const Plan& plan, const HostFacts& ho
   return std::move(tree).take(plan, memory == 0 ? kShmWhenUnlimited : memory / 2);
 }
 
+bool may_be_hidden(std::string_view path, const policy::Policy& policy) {
+  return is_clean_path(path) &&
+         std::ranges::any_of(policy.filesystem.read_only, [&](const auto& folder) {
+           return path != folder && is_within(path, folder);
+         });
+}
+
+base::Status hide(Plan& plan, const std::vector<std::string>& paths) {
+  static constexpr std::string_view kWhere = "filesystem.hide";
+  if (paths.size() > kMostHidden) {
+    return base::bad_input(std::string(kWhere),
+                           fmt::format("{} files below filesystem.read_only match", paths.size()),
+                           fmt::format("at most {}; bring in narrower folders", kMostHidden));
+  }
+  for (const auto& path : paths) {
+    if (may_be_hidden(path, plan.policy)) continue;
+    return base::bad_input(std::string(kWhere), fmt::format("{:?} cannot be covered", path),
+                           "a name without control characters, of at most 4095 bytes");
+  }
+  for (Step& step : plan.steps) {
+    auto* proc = std::get_if<MountProc>(&step);
+    if (proc != nullptr) proc->masks.insert(proc->masks.end(), paths.begin(), paths.end());
+  }
+  return {};
+}
+
+std::vector<std::string> hidden(const Plan& plan) {
+  std::vector<std::string> paths;
+  for (const Step& step : plan.steps) {
+    const auto* proc = std::get_if<MountProc>(&step);
+    if (proc == nullptr) continue;
+    std::ranges::copy_if(proc->masks, std::back_inserter(paths),
+                         [](const auto& path) { return !is_within(path, "/proc"); });
+  }
+  return paths;
+}
+
 }  // namespace plan

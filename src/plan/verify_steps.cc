@@ -87,12 +87,20 @@ class TreeCheck {
   }
   base::Status operator()(const MountDev&) { return place("/dev"); }
   base::Status operator()(const MountProc& step) {
-    for (const auto* list : {&step.masks, &step.read_only}) {
-      for (const auto& path : *list) {
-        if (!is_clean_path(path) || !path.starts_with("/proc/")) {
-          return refuse(fmt::format("mask {:?}", path), "a path below /proc");
-        }
+    const auto of_proc = [](const std::string& path) {
+      return is_clean_path(path) && path.starts_with("/proc/");
+    };
+    for (const auto& path : step.read_only) {
+      if (!of_proc(path)) return refuse(fmt::format("mask {:?}", path), "a path below /proc");
+    }
+    std::size_t hidden = 0;
+    for (const auto& path : step.masks) {
+      if (of_proc(path)) continue;
+      if (!may_be_hidden(path, plan_.policy)) {
+        return refuse(fmt::format("mask {:?}", path),
+                      "a path below /proc or below a path of filesystem.read_only");
       }
+      if (++hidden > kMostHidden) return refuse("too many masks", "at most 4096 hidden paths");
     }
     return place("/proc");
   }

@@ -220,6 +220,32 @@ TEST(Verify, RefusesWhatDoesNotFollowFromThePolicy) {
   }
 }
 
+// filesystem.hide covers what lies below read-only paths of the policy, and nothing else.
+TEST(Verify, MasksOutsideOfProcLieBelowReadOnlyPaths) {
+  Policy policy = plan::testing::full_policy();
+  policy.filesystem.read_only = {"/srv/data"};
+  Plan plan = made(policy);
+  const std::size_t of_proc = step_of<plan::MountProc>(plan).masks.size();
+  ASSERT_TRUE(plan::hide(plan, {"/srv/data/.env", "/srv/data/a/id_rsa"}));
+  EXPECT_EQ(step_of<plan::MountProc>(plan).masks.size(), of_proc + 2);
+  EXPECT_EQ(plan::hidden(plan), (std::vector<std::string>{"/srv/data/.env", "/srv/data/a/id_rsa"}));
+  EXPECT_TRUE(plan::verify(plan)) << plan::verify(plan).error().line();
+
+  for (const char* path : {"/srv/data", "/srv/data/../x", "/srv/database/.env", "/usr/bin/sh",
+                           "/etc/passwd", "/srv/data/.env\n", "srv/data/.env"}) {
+    Plan other = made(policy);
+    EXPECT_FALSE(plan::hide(other, {path})) << path;
+    step_of<plan::MountProc>(other).masks.emplace_back(path);
+    expect_refused(other, "mask");
+  }
+  const std::vector<std::string> many(4097, "/srv/data/.env");
+  Plan other = made(policy);
+  EXPECT_FALSE(plan::hide(other, many));
+  auto& masks = step_of<plan::MountProc>(other).masks;
+  masks.insert(masks.end(), many.begin(), many.end());
+  expect_refused(other, "masks");
+}
+
 TEST(Codec, GivesTheSamePlanBack) {
   for (const Policy& policy : {Policy{}, plan::testing::full_policy()}) {
     const Plan plan = made(policy);

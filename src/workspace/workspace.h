@@ -58,6 +58,14 @@ struct Incoming {
                                      std::string_view bytes, std::uint32_t mode,
                                      Manifest& manifest);
 
+// What matches a `hide` pattern below the `folders` (absolute, without links), which are shown
+// inside at their own paths: sorted, folders whole. A link stands for what it leads to. A folder
+// that is itself in `folders` was named by the caller and counts as meant. bad_input when more than
+// `most` entries would have to be looked at; an error too for a folder that cannot be read.
+inline constexpr std::uint64_t kMostSearched = 500'000;
+[[nodiscard]] base::Result<std::vector<std::string>> hidden_below(
+    std::span<const std::string> folders, std::span<const std::string> hide, std::uint64_t most);
+
 // How much may come out, together.
 struct Caps {
   std::uint64_t bytes = 0;
