@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kWindow = 16;  // puts that are sent before their answers are read
 constexpr unsigned kModes = 0777;
+constexpr std::size_t kMostUnsized = 16 << 20;  // of a file that does not say its size
 
 class Putting {
  public:
@@ -39,6 +40,14 @@ class Putting {
 
   base::Status bytes(const std::string& path, std::string_view content, std::uint32_t mode) {
     TRY(make_parents(path));
+    TRY(whole_file(path, content, mode));
+    return answers(0);
+  }
+
+  std::vector<std::string> take_hidden() { return std::move(hidden_); }
+
+ private:
+  base::Status whole_file(const std::string& path, std::string_view content, std::uint32_t mode) {
     TRY(claim(path, {frame::EntryKind::file, base::sha256(content), (mode & S_IXUSR) != 0}));
     TRY(send(session_, frame::PutFile{path, mode, content.size()}));
     while (!content.empty()) {
@@ -46,13 +55,9 @@ class Putting {
       TRY(send(session_, frame::Data{std::string(part)}));
       content.remove_prefix(part.size());
     }
-    TRY(asked(path));
-    return answers(0);
+    return asked(path);
   }
 
-  std::vector<std::string> take_hidden() { return std::move(hidden_); }
-
- private:
   // The caller's own path may lead through links; what lies below it may not.
   static base::Result<base::Fd> open_source(const std::string& source) {
     auto fd = os::open(source, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
@@ -105,7 +110,7 @@ class Putting {
     const bool hidden = hides(below);
     if (hidden && !S_ISDIR(found.st_mode)) {
       hidden_.push_back(source);
-      return empty_file(path, found.st_mode & kModes);
+      return whole_file(path, "", found.st_mode & kModes);
     }
     if (S_ISLNK(found.st_mode)) return link(parent, name, path);
     if (!S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode)) return special(source);
@@ -122,6 +127,10 @@ class Putting {
                     const std::string& path) {
     const auto size = static_cast<std::uint64_t>(status.st_size);
     const auto mode = static_cast<std::uint32_t>(status.st_mode & kModes);
+    // Files of /proc say that they are empty: what they hold shows by reading only.
+    if (size == 0) {
+      return whole_file(path, TRY_IN("--in", os::read_all(fd, kMostUnsized, source)), mode);
+    }
     Known& known = *TRY(claim(path, {frame::EntryKind::file, "", (mode & S_IXUSR) != 0}));
     TRY(send(session_, frame::PutFile{path, mode, size}));
     Digest digest;
@@ -136,12 +145,6 @@ class Putting {
       TRY(send(session_, std::move(data)));
     }
     known.content = digest.hex();
-    return asked(path);
-  }
-
-  base::Status empty_file(const std::string& path, unsigned mode) {
-    TRY(claim(path, {frame::EntryKind::file, base::sha256(""), (mode & S_IXUSR) != 0}));
-    TRY(send(session_, frame::PutFile{path, mode, 0}));
     return asked(path);
   }
 

@@ -67,6 +67,29 @@ TEST(Put, ABigFileGoesInPieces) {
 }
 
 // F71: names that a shell or a path would read differently are names and nothing else.
+TEST(Put, AFileThatSaysNoSizeIsReadToItsEnd) {
+  struct stat status = {};
+  ASSERT_EQ(::stat("/proc/self/cmdline", &status), 0);
+  ASSERT_EQ(status.st_size, 0);
+  const Put done = put("/proc/self/cmdline", "cmdline");
+  ASSERT_TRUE(done.result) << done.result.error().line();
+  const std::string text = *os::read_file("/proc/self/cmdline", 1 << 20);
+  ASSERT_FALSE(text.empty());
+  ASSERT_EQ(done.told.size(), 2U);
+  EXPECT_EQ(std::get<frame::PutFile>(done.told[0]).size, text.size());
+  EXPECT_EQ(std::get<frame::Data>(done.told[1]).bytes, text);
+  EXPECT_EQ(done.manifest.at("cmdline").content, base::sha256(text));
+}
+
+TEST(Put, AnEmptyFileIsAnEmptyFile) {
+  const Folder host;
+  host.write("a", "");
+  const Put done = put(host.at("a"), "a");
+  ASSERT_TRUE(done.result) << done.result.error().line();
+  EXPECT_EQ(names(done), Names{"a 0"});
+  EXPECT_EQ(done.manifest.at("a").content, base::sha256(""));
+}
+
 TEST(Put, NamesAreNotInterpreted) {
   const Folder host;
   host.write("a;touch x", "1");

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -46,6 +48,13 @@ class NewFile {
   std::string name_;
   base::Fd fd_;
 };
+
+// What the host has at one name and will not give up: a folder, a mount point, a file that is kept
+// from change. The other entries can still come out.
+bool is_clash(int error) {
+  return error == EISDIR || error == ENOTEMPTY || error == EEXIST || error == EBUSY ||
+         error == EPERM || error == EACCES;
+}
 
 std::string fresh_name() {
   return ".cerco-" + base::random_base32(16);
@@ -100,8 +109,12 @@ class Taking {
     }
     const auto known = manifest_.find(entry.path);
     if (known != manifest_.end()) seen_.insert(entry.path);
-    const bool fits = is_within_bounds(entry.path);
+    bool fits = is_within_bounds(entry.path);
     if (!fits) left_out(entry.path, "the path is too long or too deep");
+    if (fits && below_clash(entry.path)) {
+      left_out(entry.path, "its folder was not brought out");
+      fits = false;
+    }
     switch (entry.kind) {
       case frame::EntryKind::file:
         return fits ? file(entry) : drop(entry.size);
@@ -133,9 +146,9 @@ class Taking {
     }));
     const Known now = {frame::EntryKind::file, digest.hex(), (entry.mode & S_IXUSR) != 0};
     if (!changed(entry.path, now)) return {};
-    if (!known) return file.keep_as(parent.get(), name);
+    if (!known) return unless_clash(file.keep_as(parent.get(), name), entry.path);
     const base::Fd folder = TRY(open_parent(entry.path));
-    return file.keep_as(folder.get(), name);
+    return unless_clash(file.keep_as(folder.get(), name), entry.path);
   }
 
   // The `size` bytes of a file, piece by piece; nothing more and nothing less.
@@ -170,7 +183,24 @@ class Taking {
       return {};
     }
     const base::Fd parent = TRY(open_parent(entry.path));
-    return make_folder(parent.get(), split_last(entry.path).second, entry.mode);
+    auto made = make_folder(parent.get(), split_last(entry.path).second, entry.mode);
+    if (!made && is_clash(made.error().number)) clashes_.insert(entry.path);
+    return unless_clash(std::move(made), entry.path);
+  }
+
+  // Leaves the entry out, by name, when the host does not give its place up.
+  base::Status unless_clash(base::Status done, const std::string& path) {
+    if (done || !is_clash(done.error().number)) return done;
+    --taken_.changes;
+    left_out(path, std::string("the host keeps what it has there: ") +
+                       strerrorname_np(done.error().number));
+    return {};
+  }
+
+  [[nodiscard]] bool below_clash(const std::string& path) const {
+    return std::ranges::any_of(clashes_, [&](const std::string& folder) {
+      return path.starts_with(folder) && path[folder.size()] == '/';
+    });
   }
 
   static base::Status make_folder(int parent, const std::string& name, std::uint32_t mode) {
@@ -189,8 +219,8 @@ class Taking {
     const base::Fd parent = TRY(open_parent(entry.path));
     const std::string temporary = fresh_name();
     TRY(os::make_link_at(parent.get(), temporary, entry.text));
-    return NewFile(parent.get(), temporary, base::Fd())
-        .keep_as(parent.get(), split_last(entry.path).second);
+    NewFile made(parent.get(), temporary, base::Fd());
+    return unless_clash(made.keep_as(parent.get(), split_last(entry.path).second), entry.path);
   }
 
   // The folder that an entry stands in; those above it that were put in are made now.
@@ -234,6 +264,7 @@ class Taking {
   const Manifest& manifest_;
   const Caps& caps_;
   std::set<std::string> seen_;
+  std::set<std::string> clashes_;  // folders that could not be made where something else stands
   std::map<std::string, std::uint32_t> unmade_;  // folders that were put in, with their modes
   std::uint64_t entries_ = 0;
   std::uint64_t bytes_ = 0;

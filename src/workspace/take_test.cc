@@ -347,14 +347,37 @@ TEST(Take, ASessionThatCouldNotBeServedIsAnError) {
   EXPECT_FALSE(take(wire, out));
 }
 
-TEST(Take, AFolderOfTheHostIsNotReplacedByAFile) {
+TEST(Take, AFolderOfTheHostIsNotReplacedAndTheRestComes) {
   const Folder out;
   out.write("d/mine", "mine");
+  out.write("l/mine", "mine");
   Wire wire;
+  wire.file("a", "1");
   wire.file("d", "x");
+  wire.link("l", "a");
+  wire.file("z", "2");
   wire.say(frame::Done{});
-  EXPECT_FALSE(take(wire, out));
-  EXPECT_EQ(out.tree(), (Names{"d/", "d/mine"}));
+  const auto taken = take(wire, out);
+  ASSERT_TRUE(taken) << taken.error().line();
+  EXPECT_EQ(out.tree(), (Names{"a", "d/", "d/mine", "l/", "l/mine", "z"}));
+  EXPECT_EQ(taken->changes, 2U);
+  EXPECT_EQ(taken->left_out_count, 2U);
+  EXPECT_EQ(taken->left_out, (Names{"d: the host keeps what it has there: EISDIR",
+                                    "l: the host keeps what it has there: EISDIR"}));
+}
+
+TEST(Take, AFileThatWasPutInAndChangedClashesToo) {
+  const Folder out;
+  out.write("d/mine", "mine");
+  const Manifest manifest = {{"d", {EntryKind::file, base::sha256("old"), false}}};
+  Wire wire;
+  wire.file("d", "new");
+  wire.file("z", "2");
+  wire.say(frame::Done{});
+  const auto taken = take(wire, out, manifest);
+  ASSERT_TRUE(taken) << taken.error().line();
+  EXPECT_EQ(out.tree(), (Names{"d/", "d/mine", "z"}));
+  EXPECT_EQ(taken->left_out_count, 1U);
 }
 
 struct Link {

@@ -47,8 +47,9 @@ struct Incoming {
 
 // Copies a file or a whole folder of the host in. Files of a folder that match a `hide` pattern
 // come in empty; links inside of a folder are copied as links; a socket, pipe or device is an error
-// that names it, and so is a path that is already there. Returns what was hidden. Adds what was put
-// to `manifest`.
+// that names it, and so is a path that is already there. A file that says no size (as those of
+// /proc) is read to its end, up to 16 MiB. Returns what was hidden. Adds what was put to
+// `manifest`.
 [[nodiscard]] base::Result<std::vector<std::string>> put(const Session& session,
                                                          const Incoming& incoming,
                                                          std::span<const std::string> hide,
@@ -79,9 +80,10 @@ struct Taken {
 };
 // Fetches all that the session's root holds and writes what was not put in unchanged below the open
 // folder `dir`: replaces files and links of the same name, follows no link, never sets set-id bits.
-// Links that point out of the folder, special files and paths too long or deep are left out and
-// counted. An error for every frame that does not fit, a path that leaves the folder, and more than
-// `caps`; what was written until then stays.
+// Links that point out of the folder, special files, paths too long or deep and what the host does
+// not give its place up to (a folder where a file comes) are left out and counted. An error for
+// every frame that does not fit, a path that leaves the folder, and more than `caps`; what was
+// written until then stays.
 [[nodiscard]] base::Result<Taken> take(const Session& session, int dir, const Manifest& manifest,
                                        const Caps& caps);
 
