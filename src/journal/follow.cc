@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "journal/verify_host.h"
 #include "os/os.h"
 
 namespace journal {
@@ -21,7 +22,11 @@ base::Status Follower::take(const std::function<void(std::string_view)>& line) {
   for (const std::string& name : TRY(os::list_folder(folder_))) {
     const auto parsed = parse_file_name(name);
     if (!parsed || (!run_.empty() && parsed->run != run_) || files_.contains(name)) continue;
-    files_.emplace(name, Lines(TRY(os::open(folder_ + "/" + name, O_RDONLY, 0)), name));
+    auto file = os::open(folder_ + "/" + name, kJournalFile, 0);
+    // What is no file of a journal has no lines; `cerco log verify` names it.
+    if (!file && (is_missing(file.error()) || is_strange(file.error()))) continue;
+    if (file && !TRY(is_regular(*file, name))) continue;
+    files_.emplace(name, Lines(TRY(std::move(file)), name));
   }
   for (auto& [name, lines] : files_) {
     while (TRY(lines.next()) == Lines::Kind::line) line(lines.line());

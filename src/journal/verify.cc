@@ -5,6 +5,7 @@
 #include <set>
 
 #include "journal/chain.h"
+#include "journal/host_chain.h"
 #include "journal/line.h"
 #include "journal/members.h"
 #include "journal/verify_host.h"
@@ -143,10 +144,11 @@ class Verifier {
   base::Result<Problem> files(const std::string& run, RunCheck& check, Verification& result) {
     for (std::uint64_t number = 1;; ++number) {
       const std::string name = file_name(run, number);
-      auto file = os::open(folder_ + "/" + name, O_RDONLY, 0);
-      if (!file && file.error().number == ENOENT)
-        return number == 1 ? name + ": missing" : Problem();
+      auto file = os::open(folder_ + "/" + name, kJournalFile, 0);
+      if (!file && is_missing(file.error())) return number == 1 ? name + ": missing" : Problem();
+      if (!file && is_strange(file.error())) return name + ": is no regular file";
       if (!file) return std::unexpected(std::move(file).error());
+      if (!TRY(is_regular(*file, name))) return name + ": is no regular file";
       Lines lines(std::move(*file), name);
       if (Problem problem = TRY(one_file(lines, check, result)); !problem.empty()) return problem;
       if (torn_ && os::open(folder_ + "/" + file_name(run, number + 1), O_PATH, 0)) {
@@ -185,7 +187,9 @@ base::Result<std::set<std::string>> all_runs(const std::string& folder, const Ve
   for (const auto& [run, recorded] : verifier.host().runs) {
     if (!verifier.pruned(run)) all.insert(run);
   }
-  for (const std::string& name : TRY(os::list_folder(folder))) {
+  auto names = os::list_folder(folder);
+  if (!names && is_missing(names.error())) return all;  // each run that is recorded is missing
+  for (const std::string& name : TRY(std::move(names))) {
     if (const auto parsed = parse_file_name(name)) all.insert(parsed->run);
   }
   return all;
@@ -195,13 +199,24 @@ base::Error not_found(const std::string& what) {
   return {base::Kind::not_found, 0, what, "no journal", {}};
 }
 
-base::Result<PublicKey> read_key(const std::string& state_dir, const std::string& key_file) {
-  const std::string path = key_file.empty() ? state_dir + "/keys/journal.pub" : key_file;
-  auto pem = os::read_file(path, 4096);
-  if (!pem && key_file.empty() && pem.error().number == ENOENT)
-    return std::unexpected(not_found(path));
-  if (!pem) return std::unexpected(std::move(pem).error());
-  return PublicKey::from_pem(*pem, path);
+// "" where nothing was ever signed, so that no key can be missing.
+Problem missing_key(const std::string& state_dir) {
+  for (const std::string& trace :
+       {"/keys/" + std::string(kLastFile), std::string("/keys/journal.key"),
+        "/journal/" + std::string(kHostFile)}) {
+    if (os::open(state_dir + trace, O_PATH | O_NOFOLLOW, 0)) {
+      return "keys/journal.pub: missing, while " + trace.substr(1) + " is there";
+    }
+  }
+  return {};
+}
+
+base::Result<std::string> read_key(const std::string& path) {
+  const base::Fd fd = TRY(os::open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0));
+  if (!TRY(is_regular(fd, path))) {
+    return base::bad_input(base::printable(path), "is no regular file", "expected a public key");
+  }
+  return os::read_all(fd.get(), 4096, path);
 }
 
 }  // namespace
@@ -209,16 +224,23 @@ base::Result<PublicKey> read_key(const std::string& state_dir, const std::string
 base::Result<Verification> verify(const std::string& state_dir, const std::string& run,
                                   const std::string& key_file, const std::string& head) {
   const std::string folder = state_dir + "/journal";
-  const PublicKey key = TRY(read_key(state_dir, key_file));
-  HostView host = TRY(check_host(state_dir, key));
+  const std::string key_path = key_file.empty() ? state_dir + "/keys/journal.pub" : key_file;
   Verification result;
+  const auto pem = read_key(key_path);
+  if (!pem && key_file.empty() && is_missing(pem.error())) {
+    result.problem = missing_key(state_dir);
+    if (!result.problem.empty()) return result;
+    return std::unexpected(not_found(key_path));
+  }
+  const PublicKey key = TRY(PublicKey::from_pem(TRY(pem), key_path));
+  HostView host = TRY(check_host(state_dir, key));
   result.notes = host.notes;
   result.problem = host.problem;
   Verifier verifier(folder, key, std::move(host));
   std::set<std::string> which = {run};
   if (run.empty()) {
     which = TRY(all_runs(folder, verifier));
-  } else if (!verifier.host().runs.contains(run) &&
+  } else if (result.problem.empty() && !verifier.host().runs.contains(run) &&
              !os::open(folder + "/" + file_name(run, 1), O_PATH, 0)) {
     return std::unexpected(not_found(run));
   }

@@ -69,21 +69,21 @@ class HostCheck {
   std::uint64_t seq_ = 0;
 };
 
-bool missing(const base::Error& error) {
-  return error.number == ENOENT || error.number == ENOTDIR;
-}
-
 // keys/host.last; nullopt with a note where there is no keys folder to look into.
 base::Result<std::optional<LastSigned>> last_signed(const std::string& state_dir, HostView& view) {
   const std::string folder = state_dir + "/keys";
-  const auto text = os::read_file(folder + "/" + kLastFile, 4096);
-  if (text) {
-    const auto last = parse_last(*text);
+  const auto file = os::open(folder + "/" + kLastFile, kJournalFile, 0);
+  if ((!file && is_strange(file.error())) || (file && !TRY(is_regular(*file, kLastFile)))) {
+    view.problem = "keys/host.last: is no regular file";
+    return std::optional<LastSigned>();
+  }
+  if (file) {
+    const auto last = parse_last(TRY(os::read_all(file->get(), 4096, kLastFile)));
     if (last) return std::optional(*last);
     view.problem = last.error().line();
     return std::optional<LastSigned>();
   }
-  if (!missing(text.error())) return std::unexpected(text.error());
+  if (!is_missing(file.error())) return std::unexpected(file.error());
   if (os::open(folder, O_PATH | O_DIRECTORY, 0)) {
     view.problem = "keys/host.last: missing";
   } else {
@@ -95,14 +95,32 @@ base::Result<std::optional<LastSigned>> last_signed(const std::string& state_dir
 
 }  // namespace
 
+bool is_missing(const base::Error& error) {
+  return error.number == ENOENT || error.number == ENOTDIR;
+}
+
+bool is_strange(const base::Error& error) {
+  return error.number == ELOOP || error.number == ENXIO;
+}
+
+base::Result<bool> is_regular(const base::Fd& file, std::string_view name) {
+  return S_ISREG(TRY(os::fstat(file.get(), name)).st_mode);
+}
+
 base::Result<HostView> check_host(const std::string& state_dir, const PublicKey& key) {
   HostView view;
   HostCheck check(key, TRY(last_signed(state_dir, view)));
   if (!view.problem.empty()) return view;
-  auto file = os::open(state_dir + "/journal/" + kHostFile, O_RDONLY, 0);
-  if (!file && !missing(file.error())) return std::unexpected(file.error());
+  auto file = os::open(state_dir + "/journal/" + kHostFile, kJournalFile, 0);
+  if (!file && !is_missing(file.error()) && !is_strange(file.error()))
+    return std::unexpected(file.error());
   if (!file) {
-    view.problem = std::string(kHostFile) + ": missing";
+    view.problem = fmt::format("{}: {}", kHostFile,
+                               is_strange(file.error()) ? "is no regular file" : "missing");
+    return view;
+  }
+  if (!TRY(is_regular(*file, kHostFile))) {
+    view.problem = fmt::format("{}: is no regular file", kHostFile);
     return view;
   }
   Lines lines(std::move(*file), kHostFile);

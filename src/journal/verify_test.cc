@@ -1,4 +1,6 @@
 // Tests of verification: whatever is done to the files of a run that has ended is found.
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "journal/chain.h"
@@ -262,6 +264,49 @@ TEST(Verify, ARunThatRetentionRemovedIsNotMissing) {
   EXPECT_FALSE(holds(state));
   ASSERT_TRUE(chain.append(kRun, "journal.pruned", members.members(), {1, 0}));
   EXPECT_TRUE(holds(state)) << problem(state);
+}
+
+// A pipe that nobody writes would be waited for.
+TEST_F(Tampering, WhatIsNoRegularFileIsFoundWithoutWaiting) {
+  for (const std::string& path :
+       {state_.journal(kRun), state_.host(), state_.of("keys/host.last")}) {
+    const std::string kept = path + ".kept";
+    std::filesystem::rename(path, kept);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    EXPECT_TRUE(problem(state_).ends_with("is no regular file")) << problem(state_);
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink(kept, path);
+    EXPECT_TRUE(problem(state_).ends_with("is no regular file")) << problem(state_);
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    EXPECT_TRUE(problem(state_).ends_with("is no regular file")) << problem(state_);
+    std::filesystem::remove(path);
+    std::filesystem::rename(kept, path);
+  }
+  ASSERT_EQ(::mkfifo(state_.of("journal/cccccccccccc.jsonl").c_str(), 0600), 0);
+  EXPECT_FALSE(holds(state_));
+  EXPECT_TRUE(runs(state_.of("journal"))) << "nor does a listing wait for it";
+  EXPECT_FALSE(read(state_.of("journal"), "cccccccccccc", {}, [](std::string_view) {}));
+}
+
+TEST_F(Tampering, AJournalOrKeyThatIsGoneWhileItsTracesAreThere) {
+  std::filesystem::rename(state_.of("journal"), state_.of("kept"));
+  for (const std::string& run : {std::string(), kRun}) {
+    const auto checked = verify(state_.path(), run, "", "");
+    ASSERT_TRUE(checked) << checked.error().line();
+    EXPECT_FALSE(checked->holds);
+    EXPECT_EQ(checked->problem, "host.jsonl: missing");
+  }
+  std::filesystem::rename(state_.of("kept"), state_.of("journal"));
+  std::filesystem::remove(state_.of("keys/journal.pub"));
+  for (const char* trace : {"keys/host.last", "keys/journal.key", "journal/host.jsonl"}) {
+    const auto checked = verify(state_.path(), "", "", "");
+    ASSERT_TRUE(checked) << checked.error().line();
+    EXPECT_FALSE(checked->holds);
+    EXPECT_EQ(checked->problem,
+              std::string("keys/journal.pub: missing, while ") + trace + " is there");
+    std::filesystem::remove(state_.of(trace));
+  }
 }
 
 TEST(Verify, NoJournalIsNotFound) {
