@@ -1,4 +1,5 @@
-// Where `--out` and `--report` may write: nothing of cerco's own, and not one within the other.
+// What `cerco run` refuses before the start: `--out` and `--report` that touch cerco's own state or
+// each other, and a command that does not fit.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -61,6 +62,19 @@ TEST_F(Places, AReportThatTheCommandCouldReplaceIsRefused) {
   const base::Fd open = *os::open(out + "/fd.json", O_WRONLY | O_CREAT, 0600);
   expect_refused({"--out", out, "--report", "fd:" + std::to_string(open.get())},
                  "within the folder of --out");
+}
+
+// What counts is the frame that carries them, where a length stands before each.
+TEST_F(Places, ArgumentsThatDoNotFitAreRefusedBeforeTheStart) {
+  std::vector<std::string> args = {"run", "--quiet", "--", "true"};
+  args.insert(args.end(), 45'000, "x");
+  EXPECT_EQ(stage_.run(args), 125);
+  EXPECT_TRUE(stage_.err().contains("45001 arguments")) << stage_.err();
+  EXPECT_TRUE(stage_.err().contains("use --in")) << stage_.err();
+  args.resize(4);
+  args.emplace_back(110'000, 'x');
+  EXPECT_EQ(stage_.run(args), 125);
+  EXPECT_TRUE(stage_.err().contains("2 arguments")) << stage_.err();
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // `cerco run`: one command in a sandbox of its own, from the flags to the exit status.
+#include <fmt/format.h>
+
 #include <cstring>
 
+#include "base/frame.h"
 #include "cli/attached.h"
 #include "cli/executables.h"
 #include "cli/invocation.h"
@@ -14,8 +17,8 @@ namespace {
 
 constexpr int kCercoFailed = 125;
 constexpr std::size_t kMaxRoots = 8 << 20;
-constexpr std::size_t kMaxArguments =
-    100 * 1024;  // argv and environment travel to init in one frame
+// Argv and environment travel to init in one frame, where the seccomp filter has the rest.
+constexpr std::size_t kMaxArguments = frame::kMaxFrame - (std::size_t{28} << 10);
 
 // How a run looks whose command was never started.
 Outcome not_started(int status, base::Error error) {
@@ -30,13 +33,18 @@ Outcome not_started(int status, base::Error error) {
 }
 
 base::Status check_size(const plan::Command& command) {
-  std::size_t bytes = 0;
-  for (const std::string& argument : command.argv) bytes += argument.size() + 1;
-  for (const auto& [name, value] : command.env) bytes += name.size() + value.size() + 2;
+  frame::Exec exec;
+  exec.argv = command.argv;
+  for (const auto& [name, value] : command.env) exec.env.push_back(name + "=" + value);
+  exec.cwd = command.cwd;
+  const std::size_t bytes = base::encode(frame::ToInit(std::move(exec))).size();
   if (bytes <= kMaxArguments) return {};
   return base::bad_input("run",
-                         "arguments and environment have " + std::to_string(bytes) + " bytes",
-                         "expected at most " + std::to_string(kMaxArguments) + "; use --in");
+                         fmt::format("{} arguments and {} variables take {} bytes",
+                                     command.argv.size(), command.env.size(), bytes),
+                         fmt::format("expected at most {}, where each counts 8 more than it has; "
+                                     "use --in",
+                                     kMaxArguments));
 }
 
 base::Status check_risks(const Parsed& parsed, const plan::Plan& plan) {

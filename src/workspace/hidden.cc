@@ -20,7 +20,8 @@ bool lies_below(std::string_view path, std::string_view folder) {
 
 class Search {
  public:
-  Search(std::span<const std::string> folders, std::span<const std::string> hide, std::uint64_t most)
+  Search(std::span<const std::string> folders, std::span<const std::string> hide,
+         std::uint64_t most)
       : folders_(folders), hide_(hide), most_(most) {}
 
   base::Status below(const std::string& top) {
