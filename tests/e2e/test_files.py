@@ -55,6 +55,22 @@ def test_two_live_runs_cannot_have_one_name(cerco):
     assert second.status == 125 and "one" in second.error
 
 
+def test_what_is_hidden_is_empty_below_a_read_only_folder_too(cerco, tmp_path):
+    data = tmp_path / "data"
+    for name in (".env", "deep/id_rsa", "deep/.netrc/inner", "plain"):
+        path = data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("secret\n")
+    (data / "deep" / ".npmrc").symlink_to("../plain")
+    look = ["sh", "-c", f"cd {data} && find . -type f -exec cat {{}} + | wc -l; ls deep/.netrc | wc -l; cat .env deep/id_rsa plain"]
+    result = cerco.run("--ro", data, "--", *look)
+    assert (result.status, result.out) == (0, b"0\n0\n"), "plain is what a hidden link leads to"
+    assert f"{data}/.env" in result.error and "filesystem.hide" in result.error
+    shown = cerco.run("--ro", data, "--set", "filesystem.hide=[]", "--", *look)
+    assert shown.out == b"4\n1\n" + b"secret\n" * 3
+    assert all((data / name).read_text() == "secret\n" for name in (".env", "deep/id_rsa", "plain"))
+
+
 def test_large_input_and_output(cerco):
     """F92."""
     blob = hashlib.sha512(b"seed").digest() * 500_000  # 32 MB
