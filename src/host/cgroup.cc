@@ -94,6 +94,8 @@ void find_controllers(const std::vector<Hierarchy>& all, HostFacts& facts) {
     if (memory) {
       facts.swap_accounting =
           os::may_access(hierarchy.own + "/memory.memsw.limit_in_bytes", os::Access::exists);
+      facts.socket_accounting =
+          os::may_access(hierarchy.own + "/memory.kmem.tcp.limit_in_bytes", os::Access::exists);
     }
   }
   for (const Hierarchy& hierarchy : all) {

@@ -225,6 +225,7 @@ TEST(Controllers, V1HasThemBelowTheOwnGroupAndV2TheRest) {
   const Groups groups;
   groups.file("/memory/box/memory.limit_in_bytes", "536870912\n");
   groups.file("/memory/box/memory.memsw.limit_in_bytes", "1\n");
+  groups.file("/memory/box/memory.kmem.tcp.limit_in_bytes", "1\n");
   groups.file("/v2/cgroup.controllers", "pids cpu\n");
   const auto facts = groups.find({
       {CgroupKind::v1, {"memory"}, groups.top + "/memory", groups.top + "/memory/box", false},
@@ -235,6 +236,7 @@ TEST(Controllers, V1HasThemBelowTheOwnGroupAndV2TheRest) {
   EXPECT_EQ(groups.path_of(facts, "cpu"), "/v2 v2") << "the v1 mount is read-only";
   EXPECT_EQ(groups.path_of(facts, "pids"), "/v2 v2");
   EXPECT_TRUE(facts.swap_accounting);
+  EXPECT_TRUE(facts.socket_accounting);
   EXPECT_EQ(facts.size.memory, 512ULL << 20);
 }
 

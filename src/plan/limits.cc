@@ -13,26 +13,33 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::uint64_t kPeriodUs = 100'000;    // the kernel's own default
 constexpr std::uint64_t kLeastQuotaUs = 1'000;  // what it takes at least
+// v1 counts what sockets queue apart from limits.memory: together they come to a quarter more.
+constexpr std::uint64_t kSocketPart = 4;
 constexpr std::uint64_t kInit = 1;  // cerco-init is a process of the group, and not the workload's
 
 std::string number_or_max(std::uint64_t value) {
   return value == kUnlimited ? "max" : std::to_string(value);
 }
 
-Settings memory_settings(const policy::Limits& limits, CgroupKind kind, bool swap_accounting) {
+Settings memory_settings(const policy::Limits& limits, CgroupKind kind, const HostFacts& host) {
   Settings settings;
   if (limits.memory == kUnlimited) return settings;
   if (kind == CgroupKind::v2) {
     settings.emplace_back("memory.max", std::to_string(limits.memory));
     settings.emplace_back("memory.oom.group", "1");
-    if (swap_accounting) settings.emplace_back("memory.swap.max", number_or_max(limits.swap));
+    if (host.swap_accounting) settings.emplace_back("memory.swap.max", number_or_max(limits.swap));
     return settings;
   }
   settings.emplace_back("memory.limit_in_bytes", std::to_string(limits.memory));
   // Memory and swap together; it may not be below the memory limit, and so is written after it.
-  if (swap_accounting && limits.swap < kUnlimited - limits.memory) {
+  if (host.swap_accounting && limits.swap < kUnlimited - limits.memory) {
     settings.emplace_back("memory.memsw.limit_in_bytes",
                           std::to_string(limits.memory + limits.swap));
+  }
+  // Of every socket, whatever its file name says: UDP is charged to it as TCP is.
+  if (host.socket_accounting) {
+    settings.emplace_back("memory.kmem.tcp.limit_in_bytes",
+                          std::to_string(limits.memory / kSocketPart));
   }
   return settings;
 }
@@ -95,13 +102,20 @@ class Holder {
   void memory() {
     const bool limited = limits_.memory != kUnlimited;
     controller("memory", "memory", limited, [&](const Controller& where) {
-      return memory_settings(limits_, where.kind, host_.swap_accounting);
+      return memory_settings(limits_, where.kind, host_);
     });
     const bool swap_open = limited && limits_.swap != kUnlimited && host_.swap_total > 0 &&
                            !host_.swap_accounting && host_.controllers.contains("memory");
     if (swap_open) {
       cannot("memory", "swap accounting (limits.swap)",
              "boot with swapaccount=1, or turn swap off");
+    }
+    const auto where = host_.controllers.find("memory");
+    const bool sockets_open = limited && where != host_.controllers.end() &&
+                              where->second.kind == CgroupKind::v1 && !host_.socket_accounting;
+    if (sockets_open) {
+      cannot("memory", "accounting of socket memory (memory.kmem.tcp.limit_in_bytes)",
+             "use a kernel with CONFIG_MEMCG_KMEM and CONFIG_INET, or cgroup v2");
     }
   }
 

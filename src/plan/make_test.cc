@@ -151,7 +151,8 @@ TEST(Limits, AreFilesOfCgroupV1) {
   policy.limits.cpus_milli = 1500;
   const Plan plan = made(policy, plan::testing::host());
   EXPECT_EQ(settings(plan, "memory"), (Settings{{"memory.limit_in_bytes", "67108864"},
-                                                {"memory.memsw.limit_in_bytes", "68157440"}}));
+                                                {"memory.memsw.limit_in_bytes", "68157440"},
+                                                {"memory.kmem.tcp.limit_in_bytes", "16777216"}}));
   EXPECT_EQ(settings(plan, "pids"), (Settings{{"pids.max", "101"}}));
   EXPECT_EQ(settings(plan, "cpu"),
             (Settings{{"cpu.cfs_period_us", "100000"}, {"cpu.cfs_quota_us", "150000"}}));
@@ -216,11 +217,26 @@ TEST(Limits, SwapThatIsNotAccountedIsALackOnlyWhereThereIsSwap) {
   HostFacts host = plan::testing::host();
   host.swap_accounting = false;
   EXPECT_EQ(settings(made(Policy{}, host), "memory"),
-            (Settings{{"memory.limit_in_bytes", "2147483648"}}));
+            (Settings{{"memory.limit_in_bytes", "2147483648"},
+                      {"memory.kmem.tcp.limit_in_bytes", "536870912"}}));
   host.swap_total = 1ULL << 30;
   const auto plan = plan::make(Policy{}, host, plan::testing::ask(), plan::testing::letters);
   ASSERT_FALSE(plan);
   EXPECT_NE(plan.error().line().find("swap accounting"), std::string::npos);
+}
+
+TEST(Limits, SocketMemoryThatIsNotAccountedIsALackOnV1) {
+  HostFacts host = plan::testing::host();
+  host.socket_accounting = false;
+  const auto plan = plan::make(Policy{}, host, plan::testing::ask(), plan::testing::letters);
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().line().find("socket memory"), std::string::npos) << plan.error().line();
+  Policy policy;
+  policy.limits.not_required = {"memory"};
+  EXPECT_EQ(made(policy, host).unheld, std::vector<std::string>{"memory"});
+  HostFacts v2 = plan::testing::host_v2();
+  v2.socket_accounting = false;
+  EXPECT_TRUE(plan::make(Policy{}, v2, plan::testing::ask(), plan::testing::letters));
 }
 
 TEST(Limits, AFullHostIsNamedWithBothNumbers) {

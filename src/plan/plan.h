@@ -56,8 +56,9 @@ struct HostFacts {
   // The most that RLIMIT_NOFILE can be set to here: the caller's own hard limit without
   // CAP_SYS_RESOURCE, else fs.nr_open. 0: not known.
   std::uint64_t most_files = 0;
-  std::uint64_t swap_total = 0;  // bytes of swap that the host has
-  bool swap_accounting = false;  // memory.memsw.* (v1) or memory.swap.max (v2) can hold a limit
+  std::uint64_t swap_total = 0;    // bytes of swap that the host has
+  bool swap_accounting = false;    // memory.memsw.* (v1) or memory.swap.max (v2) can hold a limit
+  bool socket_accounting = false;  // memory.kmem.tcp.* (v1) can hold a limit; v2 counts them itself
   std::uint64_t state_disk_free = 0;  // bytes free where the state directory lies
   std::uint64_t state_disk_total = 0;
   std::string state_dir;

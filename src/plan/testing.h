@@ -32,6 +32,7 @@ inline HostFacts host() {
   facts.controllers["unified"] = {CgroupKind::v2, "/sys/fs/cgroup/unified"};
   facts.size = {4000, 8ULL << 30};
   facts.swap_accounting = true;
+  facts.socket_accounting = true;
   facts.state_disk_free = 64ULL << 30;
   facts.state_disk_total = 100ULL << 30;
   facts.state_dir = "/var/lib/cerco";

@@ -90,7 +90,8 @@ bool carried_out(const Plan& plan, Protection protection) {
       return capture != nullptr && *capture == capture_for(plan.policy);
     }
     case Protection::memory_limit:
-      return has_setting(plan, "memory", "memory.limit_in_bytes", "memory.max");
+      return has_setting(plan, "memory", "memory.limit_in_bytes", "memory.max") &&
+             has_setting(plan, "memory", "memory.kmem.tcp.limit_in_bytes", "memory.max");
     case Protection::process_limit:
       return has_setting(plan, "pids", "pids.max", "pids.max");
     case Protection::cpu_limit:

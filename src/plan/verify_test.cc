@@ -202,6 +202,7 @@ TEST(Verify, RefusesWhatDoesNotFollowFromThePolicy) {
       {[](Plan& p) { p.cgroup.groups[0].limits.emplace_back("../x", "1"); }, "cgroup file"},
       {[](Plan& p) { p.cgroup.groups[0].limits.emplace_back("pids.max", "1"); }, "cgroup file"},
       {[](Plan& p) { p.cgroup.groups[0].controller = "devices"; }, "memory_limit"},
+      {[](Plan& p) { p.cgroup.groups[0].limits.pop_back(); }, "memory_limit"},
       {[](Plan& p) { step_of<plan::Capture>(p).steered.push_back({"0.0.0.0/0", {443}}); },
        "capture"},
       {[](Plan& p) { step_of<plan::Capture>(p).own_v4 = "10.0.0.1"; }, "capture"},

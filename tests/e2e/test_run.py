@@ -84,6 +84,57 @@ def test_without_the_memory_limit_the_hog_succeeds(cerco):
     assert (result.status, result.out) == (0, b"268435456\n"), result
 
 
+QUEUE = """
+import socket, sys
+kind, queued, kept = sys.argv[1], 0, []
+def full(sender, piece):
+    global queued
+    try:
+        while queued < 200 << 20: queued += sender.send(piece)
+    except OSError: pass
+if kind == "tcp":
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(200)
+    for _ in range(160):
+        sender = socket.create_connection(listener.getsockname())
+        kept += [sender, listener.accept()[0]]
+        sender.setblocking(False)
+        full(sender, b"x" * 65536)
+else:
+    piece, most, sender = b"x" * 60000, 60, socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for _ in range(400):
+        kept.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        kept[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        kept[-1].bind(("127.0.0.1", 0))
+        kept[-1].setblocking(False)
+        try:
+            for _ in range(most): sender.sendto(piece, kept[-1].getsockname())
+        except OSError: pass
+    for receiver in kept:
+        try:
+            while True: queued += len(receiver.recv(65536))
+        except OSError: pass
+print(queued >> 20)
+"""
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_the_memory_limit_holds_what_sockets_queue(cerco, kind):
+    """Buffers that are never read are memory of the host as any other."""
+    result = cerco.run("--set", "limits.memory=64MiB", "--", "python3", "-c", QUEUE, kind)
+    assert result.status == 0, result
+    assert int(result.out) <= 64, result
+
+
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_without_the_memory_limit_sockets_queue_what_they_like(cerco, kind):
+    result = cerco.run("--set", "limits.memory=64MiB", "--", "python3", "-c", QUEUE, kind, without=["memory_limit"])
+    assert result.status == 0, result
+    assert int(result.out) > 100, result
+
+
 def test_a_full_disk_is_enospc_and_never_out_of_memory(cerco):
     """E93."""
     result = cerco.run("--set", "limits.disk=64MiB", "--set", "limits.memory=64MiB", "--", "sh", "-c",

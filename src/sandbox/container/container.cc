@@ -30,6 +30,8 @@ void read_groups(const priv::Groups& groups, Counters& counters) {
   const bool v1 = groups.has("memory", priv::Hierarchy::v1);
   counters.memory_peak =
       groups.value("memory", v1 ? "memory.max_usage_in_bytes" : "memory.peak", {});
+  // Counted apart on v1; the two peaks need not be of one moment, so this is the most it can be.
+  if (v1) counters.memory_peak += groups.value("memory", "memory.kmem.tcp.max_usage_in_bytes", {});
   counters.oom_kills =
       groups.value("memory", v1 ? "memory.oom_control" : "memory.events", "oom_kill");
   counters.processes_peak = groups.value("pids", "pids.peak", {});
