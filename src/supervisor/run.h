@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "supervisor/ending.h"
+#include "supervisor/name_lock.h"
 #include "supervisor/parts.h"
 
 namespace supervisor {
@@ -88,7 +89,7 @@ class Run {
   base::Fd put_session_;
   base::Fd take_session_;
   std::vector<base::Fd> secrets_;
-  base::Fd name_lock_;
+  NameLock name_lock_;
 
   Part journal_;
   std::optional<Part> broker_;

@@ -181,9 +181,7 @@ void Run::report() {
     if (const auto gone = sandbox_->end(); !gone) last.problem = gone.error().line();
   }
   last.summary = journal_summary();
-  if (!plan_.name.empty() && name_lock_.open()) {
-    (void)::unlink((plan_.state_dir + "/leases/name-" + plan_.name).c_str());
-  }
+  name_lock_.release();
   tell_caller(last);
 }
 

@@ -1,6 +1,5 @@
 // The start of a run: from the caller's Launch to the command's first instruction.
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -72,13 +71,7 @@ base::Status Run::receive_launch() {
 base::Status Run::start_parts() {
   TRY(os::make_folders(plan_.state_dir, 0700));
   TRY(os::make_folders(plan_.state_dir + "/leases", 0700));
-  if (!plan_.name.empty()) {
-    const std::string path = plan_.state_dir + "/leases/name-" + plan_.name;
-    name_lock_ = TRY(os::open(path, O_RDWR | O_CREAT, 0600));
-    if (::flock(name_lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-      return base::bad_input("--name " + plan_.name, "a run of that name is alive", "another name");
-    }
-  }
+  if (!plan_.name.empty()) name_lock_ = TRY(NameLock::take(plan_.state_dir, plan_.name));
   journal_ = TRY(start_journal(plan_, plan_memfd_.get()));
   // What is planned is on record before anything is done.
   record(run_planned(plan_));
