@@ -136,12 +136,14 @@ class Holder {
   }
 
   void disk() {
-    if (host_.state_disk_free >= limits_.disk) return;
-    cannot(
-        "disk",
-        fmt::format("room for limits.disk: {} has {} free, and limits.disk is {}", host_.state_dir,
-                    policy::size_text(host_.state_disk_free), policy::size_text(limits_.disk)),
-        "free some, set CERCO_STATE_DIR to a larger disk, lower limits.disk");
+    const std::uint64_t kept = kept_for_host(host_.state_disk_total);
+    const std::uint64_t free = host_.state_disk_free > kept ? host_.state_disk_free - kept : 0;
+    if (free >= limits_.disk) return;
+    cannot("disk",
+           fmt::format("room for limits.disk: {} has {} free beside what is kept for the host, and "
+                       "limits.disk is {}",
+                       host_.state_dir, policy::size_text(free), policy::size_text(limits_.disk)),
+           "free some, set CERCO_STATE_DIR to a larger disk, lower limits.disk");
   }
 
   const policy::Limits& limits_;

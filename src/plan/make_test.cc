@@ -241,7 +241,8 @@ TEST(Limits, SocketMemoryThatIsNotAccountedIsALackOnV1) {
 
 TEST(Limits, AFullHostIsNamedWithBothNumbers) {
   HostFacts host = plan::testing::host();
-  host.state_disk_free = 3ULL << 30;
+  host.state_disk_total = 100ULL << 30;
+  host.state_disk_free = 8ULL << 30;  // 5 of them are kept for the host
   Policy policy;
   const auto plan = plan::make(policy, host, plan::testing::ask(), plan::testing::letters);
   ASSERT_FALSE(plan);

@@ -73,6 +73,12 @@ struct HostFacts {
   std::map<std::string, std::string> etc_binds;  // path inside → path on the host
 };
 
+// Bytes of a disk of `total` bytes that no sandbox takes: a run is refused that could, and ended
+// when it is near.
+[[nodiscard]] constexpr std::uint64_t kept_for_host(std::uint64_t total) {
+  return total / 20;
+}
+
 // --- Steps of the container's start --------------------------------------------------------
 //
 // They are carried out in the order of the list. A step that mounts (BindReadOnly, TrustBundle,

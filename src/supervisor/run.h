@@ -64,6 +64,7 @@ class Run {
   void on_gateway();
   void on_broker();
   void on_tick();
+  void look_at_host_disk(Clock::time_point now);
   void contain(const journal::Alarm& alarm);
   void lose(Part& part, std::string_view who);
 

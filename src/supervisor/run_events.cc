@@ -1,10 +1,10 @@
 // What a run does with each thing that happens between its start and its end.
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "base/frame.h"
+#include "supervisor/host_room.h"
 #include "supervisor/record.h"
 #include "supervisor/run.h"
 
@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kGrace{
     1000};  // between SIGTERM and the end of everything at a time-out
-constexpr std::chrono::milliseconds kDiskInterval{
-    500};  // how often the host's free room is looked at
 constexpr std::chrono::milliseconds kOomInterval{
     5};  // until the kernel has counted the kill that it announced
 
@@ -182,6 +180,13 @@ void Run::contain(const journal::Alarm& alarm) {
   }
 }
 
+void Run::look_at_host_disk(Clock::time_point now) {
+  const auto found = os::disk_room(plan_.state_dir);
+  const HostRoom room = found ? HostRoom{found->total, found->free} : HostRoom{};
+  next_disk_check_ = now + look_again_after(room);
+  if (found && host_is_full(room)) cut(Cut::host_disk_full, "host");
+}
+
 void Run::on_tick() {
   const Clock::time_point now = Clock::now();
   if (oom_check_at_ && now >= *oom_check_at_) {
@@ -205,11 +210,7 @@ void Run::on_tick() {
     kill_at_ = now + kGrace;
   }
   if (now >= next_disk_check_) {
-    next_disk_check_ = now + kDiskInterval;
-    struct statvfs room = {};
-    if (::statvfs(plan_.state_dir.c_str(), &room) == 0 && room.f_bavail < room.f_blocks / 20) {
-      cut(Cut::host_disk_full, "host");
-    }
+    look_at_host_disk(now);
     if (sandbox_->oom_fd() < 0) oom_check_at_ = now;
   }
 }
