@@ -91,6 +91,26 @@ base::Status make_folder_at(int dir, const std::string& name, unsigned mode) {
   return {};
 }
 
+base::Result<base::Fd> own_folder(const std::string& path) {
+  const auto refuse = [&](std::string what) {
+    return base::bad_input(path, std::move(what),
+                           "a folder of the user who runs cerco, which nobody else may write to");
+  };
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return base::system_error("mkdir " + path);
+  }
+  base::Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.open() && (errno == ENOTDIR || errno == ELOOP)) return refuse("a link or a file");
+  if (!folder.open()) return base::system_error("open " + path);
+  struct stat status = {};
+  if (::fstat(folder.get(), &status) != 0) return base::system_error("fstat " + path);
+  if (status.st_uid != ::geteuid()) {
+    return refuse("belongs to uid " + std::to_string(status.st_uid));
+  }
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) return refuse("others may write to it");
+  return folder;
+}
+
 base::Result<std::vector<std::string>> list_folder(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
   if (!folder) return base::system_error("open " + path);

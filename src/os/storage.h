@@ -43,6 +43,10 @@ class FileLock {
 [[nodiscard]] base::Status remove_at(int dir, const std::string& name);
 // Makes the folder, or does nothing when it is there.
 [[nodiscard]] base::Status make_folder_at(int dir, const std::string& name, unsigned mode);
+// The folder, which is made with mode 0700 where there is none. bad_input that says what is wrong
+// when it is a link, belongs to another user, or others may write to it: whoever chose what lies
+// there would choose keys, leases and disks. The links of a path that ends in "/." are followed.
+[[nodiscard]] base::Result<base::Fd> own_folder(const std::string& path);
 // Names in the folder, without . and .., sorted by byte.
 [[nodiscard]] base::Result<std::vector<std::string>> list_folder(const std::string& path);
 

@@ -1,9 +1,12 @@
 // Tests of packets, locks and positioned files.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 
 #include "os/os.h"
 
@@ -82,6 +85,47 @@ TEST(Waiting, SeesAChangeInAFolderAndTimesOutWithoutOne) {
   ASSERT_TRUE(os::open(folder + "/a", O_RDWR | O_CREAT, 0600));
   EXPECT_EQ(os::wait_for(descriptors, 1000), true);
   EXPECT_EQ(::system(("rm -r " + folder).c_str()), 0);  // NOLINT(cert-env33-c)
+}
+
+class Folders : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = "/tmp/cerco-own-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+  [[nodiscard]] std::string refusal(const std::string& name) const {
+    const auto folder = os::own_folder(path_ + name);
+    return folder ? "" : folder.error().line();
+  }
+
+  std::string path_;
+};
+
+TEST_F(Folders, OurOwnAreMadeAndTakenAgain) {
+  EXPECT_EQ(refusal("/keys"), "");
+  EXPECT_EQ(refusal("/keys"), "");
+  EXPECT_EQ(refusal("/."), "");
+  struct stat status = {};
+  ASSERT_EQ(::stat((path_ + "/keys").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700U);
+}
+
+TEST_F(Folders, WhatSomebodyElseCouldHavePutThereIsRefused) {
+  ASSERT_EQ(::mkdir((path_ + "/open").c_str(), 0700), 0);
+  for (const mode_t mode : {0770, 0702, 0777}) {
+    ASSERT_EQ(::chmod((path_ + "/open").c_str(), mode), 0);
+    EXPECT_NE(refusal("/open").find("others may write"), std::string::npos) << mode;
+  }
+  std::filesystem::create_directory_symlink(path_ + "/open", path_ + "/link");
+  EXPECT_NE(refusal("/link").find("a link or a file"), std::string::npos);
+  ASSERT_EQ(::mkfifo((path_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_NE(refusal("/pipe").find("a link or a file"), std::string::npos);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  ASSERT_EQ(::chmod((path_ + "/open").c_str(), 0700), 0);
+  ASSERT_EQ(::chown((path_ + "/open").c_str(), 4242, 4242), 0);
+  EXPECT_NE(refusal("/open").find("belongs to uid 4242"), std::string::npos);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ base::Status format(int image, DiskSize size) {
 }
 
 base::Result<base::Fd> open_pattern(const std::string& path, std::uint64_t bytes) {
-  base::Fd pattern = TRY(os::open(path, O_RDONLY | O_NOFOLLOW, 0));
+  base::Fd pattern = TRY(os::open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
   const struct stat status = TRY(os::fstat(pattern.get(), path));
   if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) != bytes) {
     return base::bad_input(path, "not a pattern of this size", "no such file");
@@ -170,7 +170,6 @@ base::Result<base::Fd> pattern_for(const std::string& state_dir, DiskSize size) 
   const std::string path = pattern_path(state_dir, size);
   auto found = open_pattern(path, size.bytes);
   if (found || found.error().number != ENOENT) return found;
-  TRY(os::make_folders(folder_of(state_dir), 0700));
   const base::Fd image = TRY(nameless(folder_of(state_dir)));
   if (::ftruncate(image.get(), static_cast<off_t>(size.bytes)) != 0) {
     return base::system_error("size disk pattern");
@@ -209,7 +208,7 @@ void remove_old_spares(const std::string& state_dir, const std::string& current)
 // that, since a new one is only ever linked where there is none.
 base::Result<base::Fd> take_spare(const std::string& state_dir, DiskSize size) {
   const std::string path = TRY(spare_path(state_dir, size));
-  base::Fd image = TRY(os::open(path, O_RDWR | O_NOFOLLOW, 0));
+  base::Fd image = TRY(os::open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0));
   if (::flock(image.get(), LOCK_EX | LOCK_NB) != 0) return base::system_error("lock " + path);
   const struct stat status = TRY(os::fstat(image.get(), path));
   if (status.st_nlink != 1) return base::system_error(path, ENOENT);
@@ -223,6 +222,7 @@ base::Result<base::Fd> take_spare(const std::string& state_dir, DiskSize size) {
 }  // namespace
 
 base::Result<base::Fd> take_image(Badge, const std::string& state_dir, DiskSize wanted) {
+  TRY(os::own_folder(folder_of(state_dir)));
   const DiskSize size = rounded(wanted);
   auto spare = take_spare(state_dir, size);
   if (spare) return spare;
@@ -230,6 +230,7 @@ base::Result<base::Fd> take_image(Badge, const std::string& state_dir, DiskSize 
 }
 
 base::Status fill_shelf(Badge, const std::string& state_dir, DiskSize wanted) {
+  TRY(os::own_folder(folder_of(state_dir)));
   const DiskSize size = rounded(wanted);
   const std::string path = TRY(spare_path(state_dir, size));
   if (::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return {};

@@ -124,4 +124,25 @@ TEST(Shelf, WhatIsNoImageOfThatSizeIsNotTaken) {
   EXPECT_EQ(magic_of(other->get()), "\x53\xef");
 }
 
+// open(2) of a pipe waits for whoever opens its other end.
+TEST(Shelf, APipeInThePlaceOfAPatternIsRefusedAtOnce) {
+  const TempFolder state;
+  const std::string spare = filled(state.path());
+  const std::string pattern = spare.substr(0, spare.find(".ext4") + 5);
+  for (const std::string& path : {spare, pattern}) {
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  }
+  EXPECT_FALSE(priv::take_image(badge(), state.path(), kSize));
+}
+
+TEST(Shelf, ALinkInThePlaceOfTheFolderIsRefused) {
+  const TempFolder state;
+  const TempFolder elsewhere;
+  ASSERT_EQ(::symlink(elsewhere.path().c_str(), (state.path() + "/patterns").c_str()), 0);
+  EXPECT_FALSE(priv::fill_shelf(badge(), state.path(), kSize));
+  EXPECT_FALSE(priv::take_image(badge(), state.path(), kSize));
+  EXPECT_EQ(os::list_folder(elsewhere.path()), std::vector<std::string>());
+}
+
 }  // namespace

@@ -86,7 +86,7 @@ base::Result<Lease> Lease::make(const std::string& folder, std::uint32_t number)
 base::Result<Lease> Lease::seize(const std::string& folder, const std::string& name) {
   Lease lease;
   lease.path_ = folder + "/" + name;
-  lease.lock_ = TRY(os::open(lease.path_, O_RDWR | O_NOFOLLOW, 0));
+  lease.lock_ = TRY(os::open(lease.path_, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0));
   if (!lock_now(lease.lock_.get()) || !still_named(lease.lock_.get(), lease.path_)) {
     lease.lock_.reset();
     return base::system_error(lease.path_, EWOULDBLOCK);
@@ -98,6 +98,7 @@ base::Result<std::uint64_t> collect_leases(Badge, const std::string& state_dir) 
   const std::string folder = folder_of(state_dir);
   const auto names = os::list_folder(folder);
   if (!names) return std::uint64_t{0};
+  TRY(os::own_folder(folder));
   std::uint64_t removed = 0;
   base::Status problem;
   for (const auto& name : *names) {
@@ -117,7 +118,7 @@ base::Result<std::uint64_t> collect_leases(Badge, const std::string& state_dir) 
 
 base::Result<Lease> take_lease(Badge badge, const std::string& state_dir) {
   const std::string folder = folder_of(state_dir);
-  TRY(os::make_folders(folder, 0700));
+  TRY(os::own_folder(folder));
   // What cannot be emptied stays closed, and is no reason not to start.
   (void)collect_leases(badge, state_dir);
   const std::uint32_t first = first_choice(state_dir);

@@ -63,6 +63,17 @@ TEST(Lease, ARangeIsNotUsedAgainBeforeItsGroupsAreEmpty) {
   EXPECT_FALSE(priv::collect_leases(badge(), state.path()));
 }
 
+TEST(Lease, ALinkInThePlaceOfTheFolderIsRefusedAndNothingIsCollectedThere) {
+  const TempFolder state;
+  const TempFolder elsewhere;
+  const std::string kept = elsewhere.path() + "/kept";
+  ASSERT_TRUE(os::open(kept, O_RDWR | O_CREAT, 0600));
+  ASSERT_EQ(::symlink(elsewhere.path().c_str(), (state.path() + "/leases").c_str()), 0);
+  EXPECT_FALSE(priv::collect_leases(badge(), state.path()));
+  EXPECT_FALSE(priv::take_lease(badge(), state.path()));
+  EXPECT_EQ(os::list_folder(elsewhere.path()), std::vector<std::string>{"kept"});
+}
+
 TEST(Groups, NamesThatLeadElsewhereAreRefused) {
   EXPECT_FALSE(priv::make_groups(badge(), {}, "../x"));
   EXPECT_FALSE(priv::make_groups(badge(), {}, ""));

@@ -70,7 +70,9 @@ base::Status Run::receive_launch() {
 
 base::Status Run::start_parts() {
   TRY(os::make_folders(plan_.state_dir, 0700));
-  TRY(os::make_folders(plan_.state_dir + "/leases", 0700));
+  for (const char* folder : {"/.", "/leases", "/patterns", "/journal", "/keys", "/runs"}) {
+    TRY_IN("CERCO_STATE_DIR", os::own_folder(plan_.state_dir + folder));
+  }
   if (!plan_.name.empty()) name_lock_ = TRY(NameLock::take(plan_.state_dir, plan_.name));
   journal_ = TRY(start_journal(plan_, plan_memfd_.get()));
   // What is planned is on record before anything is done.
