@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "http/request.h"
+#include "os/interfaces.h"
 
 namespace cli {
 namespace {
@@ -112,6 +113,28 @@ std::string rejection(const policy::Policy& policy, Asked& asked) {
   return {};
 }
 
+// Whether the address is one of this host's own, which no rule opens (gateway/guard.cc).
+base::Result<bool> is_own(const policy::Address& address) {
+  os::Interfaces interfaces = TRY(os::Interfaces::open());
+  const os::LocalNetworks* local = TRY(interfaces.now());
+  return std::ranges::any_of(local->own, [&](const os::Network& network) {
+    return network.v6 == address.v6 && network.address == address.bytes &&
+           network.bits == (network.v6 ? 128U : 32U);
+  });
+}
+
+// The gateway's refusal of a literal address that the policy alone does not know of.
+base::Status judge_own(const policy::Request& request, Answer& answer) {
+  const auto address = policy::parse_address(request.host.name);
+  if (!request.host.is_address || !address) return {};
+  if (!answer.verdict.allow && answer.verdict.reason != "host") return {};
+  if (!TRY(is_own(*address))) return {};
+  answer = {};
+  answer.verdict.reason = "range";
+  answer.detail = "own-address";
+  return {};
+}
+
 // The connection first, then the request where the gateway looks inside: its own order.
 Answer answer(const policy::Effective& effective, Asked& asked) {
   const policy::Policy& policy = effective.policy;
@@ -213,7 +236,8 @@ base::Result<int> why(const World& world, const Parsed& parsed) {
   const std::string method = parsed.value("--method").value_or("GET");
   Asked asked = TRY(read_url(parsed.words[0], method));
   const policy::Effective effective = TRY(load_policy(world, parsed, {}));
-  const Answer result = answer(effective, asked);
+  Answer result = answer(effective, asked);
+  TRY(judge_own(asked.request, result));
   print(world, parsed.has("--json") ? json_of(asked, result) : text_of(asked, result));
   return result.verdict.allow ? 0 : 1;
 }

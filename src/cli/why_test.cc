@@ -1,5 +1,10 @@
 // Tests of `cerco why` and `cerco policy show`: answers, exit statuses, both forms.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include "cli/cli_test.h"
 
@@ -176,6 +181,35 @@ TEST(PolicyShow, SaysWhereEachValueIsFrom) {
             0);
   EXPECT_EQ(second.run({"policy", "show", "--json", "--policy", folder.at("again.toml")}), 0);
   EXPECT_EQ(first.out(), second.out());
+}
+
+// The gateway never connects to an address of the host itself, whatever a rule says.
+TEST(Why, AnOwnAddressIsDeniedAsTheGatewayDeniesIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "a network namespace needs root";
+  if (!std::filesystem::exists("/sbin/ip")) GTEST_SKIP() << "no ip(8)";
+  Stage stage;
+  const std::string open = stage.folder().write(
+      "p.toml", "[[egress]]\nname = \"all\"\ncidr = \"0.0.0.0/0\"\nports = [8099]\n");
+  const std::string closed = stage.folder().write("q.toml", "version = 1\n");
+  const pid_t child = ::fork();
+  if (child == 0) {  // with an address that is of the host's own in a namespace of its own
+    const bool made =
+        ::unshare(CLONE_NEWNET) == 0 &&
+        // NOLINTNEXTLINE(cert-env33-c,concurrency-mt-unsafe): a fixed command
+        std::system("/sbin/ip link set lo up && /sbin/ip addr add 9.9.9.1/32 dev lo") == 0;
+    if (!made) ::_exit(77);
+    const int allowed = stage.run({"why", "--policy", open, "http://9.9.9.2:8099/"});
+    const int own = stage.run({"why", "--policy", open, "http://9.9.9.1:8099/"});
+    const int unnamed = stage.run({"why", "--policy", closed, "http://9.9.9.1:8099/"});
+    ::_exit(allowed * 9 + own * 3 + unnamed);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no network namespace";
+  EXPECT_EQ(WEXITSTATUS(status), 0 * 9 + 1 * 3 + 1) << stage.out() << stage.err();
+  const std::string told = stage.out();
+  EXPECT_EQ(base::split(told, '\n').size(), 4U) << told << "no fix is offered";
+  EXPECT_NE(told.find("9.9.9.1 is never or not opened (own-address)"), std::string::npos) << told;
 }
 
 }  // namespace
