@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,11 +15,23 @@
 namespace os {
 
 base::Result<FileLock> FileLock::take(int fd, std::string_view what) {
-  int done = -1;
-  do {
-    done = ::flock(fd, LOCK_EX);
-  } while (done != 0 && errno == EINTR);
-  if (done != 0) return base::system_error("lock " + std::string(what));
+  return take_within(fd, what, std::chrono::seconds(10));
+}
+
+base::Result<FileLock> FileLock::take_within(int fd, std::string_view what,
+                                             std::chrono::milliseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  int pause = 1;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return base::system_error("lock " + std::string(what));
+    if (std::chrono::steady_clock::now() >= end) {
+      return base::fail(base::Kind::system, "lock " + std::string(what),
+                        "another process keeps it locked", "end that process");
+    }
+    (void)::poll(nullptr, 0, pause);
+    pause = std::min(pause * 2, 8);
+  }
   return FileLock(fd);
 }
 

@@ -2,6 +2,7 @@
 // descriptor.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,7 +16,10 @@ namespace os {
 // openings of one file exclude each other, also within one process.
 class FileLock {
  public:
+  // Waits ten seconds at most: whoever holds it longer is none of ours.
   [[nodiscard]] static base::Result<FileLock> take(int fd, std::string_view what);
+  [[nodiscard]] static base::Result<FileLock> take_within(int fd, std::string_view what,
+                                                          std::chrono::milliseconds most);
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&&) = delete;
   FileLock(const FileLock&) = delete;

@@ -87,6 +87,21 @@ TEST(Waiting, SeesAChangeInAFolderAndTimesOutWithoutOne) {
   EXPECT_EQ(::system(("rm -r " + folder).c_str()), 0);  // NOLINT(cert-env33-c)
 }
 
+TEST(FileLock, WaitingForOneThatIsKeptHasAnEnd) {
+  const auto first = os::sealed_memfd("lock", "x");
+  ASSERT_TRUE(first);
+  const auto second = os::open("/proc/self/fd/" + std::to_string(first->get()), O_RDONLY, 0);
+  ASSERT_TRUE(second);
+  {
+    const auto held = os::FileLock::take(first->get(), "x");
+    ASSERT_TRUE(held);
+    const auto other = os::FileLock::take_within(second->get(), "x", std::chrono::milliseconds(20));
+    ASSERT_FALSE(other);
+    EXPECT_NE(other.error().line().find("another process keeps it locked"), std::string::npos);
+  }
+  EXPECT_TRUE(os::FileLock::take_within(second->get(), "x", std::chrono::milliseconds(20)));
+}
+
 class Folders : public testing::Test {
  protected:
   void SetUp() override {
