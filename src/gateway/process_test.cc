@@ -99,8 +99,8 @@ class Gateway {
     to.sin_family = AF_INET;
     to.sin_port = htons(os::local_endpoint(dns_.get())->port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ::connect(client.get(), reinterpret_cast<sockaddr*>(&to), sizeof to);
-    ::send(client.get(), query.data(), query.size(), 0);
+    EXPECT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    (void)::send(client.get(), query.data(), query.size(), 0);
     const timeval patience = {.tv_sec = 10, .tv_usec = 0};
     ::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     char answer[512];

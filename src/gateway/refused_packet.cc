@@ -19,6 +19,7 @@ template <class T>
 std::optional<T> header(std::string_view bytes) {
   if (bytes.size() < sizeof(T)) return std::nullopt;
   T value;
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): bytes of known number, no text
   std::memcpy(&value, bytes.data(), sizeof value);
   return value;
 }
@@ -42,7 +43,7 @@ void take_port(std::string_view transport, RefusedPacket& packet) {
 
 bool read_v4(std::string_view bytes, RefusedPacket& packet) {
   if (bytes.size() < 20) return false;
-  const std::size_t length = (byte(bytes, 0) & 0xfU) * 4;
+  const std::size_t length = std::size_t{4} * (byte(bytes, 0) & 0xfU);
   if (length < 20) return false;
   packet.protocol = byte(bytes, 9);
   std::memcpy(packet.to.bytes.data(), bytes.data() + 16, 4);
@@ -62,7 +63,7 @@ bool read_v6(std::string_view bytes, RefusedPacket& packet) {
     const bool extension = packet.protocol == IPPROTO_HOPOPTS ||
                            packet.protocol == IPPROTO_ROUTING || packet.protocol == IPPROTO_DSTOPTS;
     if (packet.protocol == IPPROTO_FRAGMENT || !extension || bytes.size() < 8) break;
-    const std::size_t length = (byte(bytes, 1) + 1U) * 8;
+    const std::size_t length = std::size_t{8} * (byte(bytes, 1) + 1U);
     packet.protocol = byte(bytes, 0);
     bytes.remove_prefix(std::min(bytes.size(), length));
   }

@@ -83,8 +83,7 @@ http::TlsContext whatever_name(const http::TlsContext& context) {
 
 class TerminateTest : public ::testing::Test {
  protected:
-  explicit TerminateTest(std::set<plan::Protection> without = {})
-      : world(kPolicy, std::move(without)) {
+  explicit TerminateTest(const std::set<plan::Protection>& without = {}) : world(kPolicy, without) {
     world.authority = &inside;
     world.roots = outside.pem();
     world.broker = [](const plan::LeaseRequest& request) {
@@ -391,8 +390,8 @@ TEST_F(TerminateTest, TheSecretIsTakenOutOfAnswersOfOtherHosts) {
 // An answer that was under way before the first use must not tell it either.
 class OpenAnswerTest : public TerminateTest {
  protected:
-  explicit OpenAnswerTest(std::set<plan::Protection> without = {})
-      : TerminateTest(std::move(without)) {}
+  explicit OpenAnswerTest(const std::set<plan::Protection>& without = {})
+      : TerminateTest(without) {}
   // What a client gets of an answer with that head field: "one", then the secret, which another
   // connection has used meanwhile.
   std::string stream(const std::string& field, const std::string& one, const std::string& rest) {
