@@ -267,7 +267,7 @@ base::Status read_name(const At& at, const std::vector<std::string_view>& names,
 }
 
 std::function<base::Status(const At&)> filled_list(std::vector<std::string>& out,
-                                                   std::string example, Canon canon) {
+                                                   const std::string& example, Canon canon) {
   return [&out, example,
           read = list_into(out, example, std::move(canon))](const At& at) -> base::Status {
     TRY(read(at));

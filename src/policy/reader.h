@@ -83,7 +83,8 @@ enum class Zero { allowed, refused };
 
 // A list that, where it is written, must say something.
 [[nodiscard]] std::function<base::Status(const At&)> filled_list(std::vector<std::string>& out,
-                                                                 std::string example, Canon canon);
+                                                                 const std::string& example,
+                                                                 Canon canon);
 // One text, passed through `canon`.
 [[nodiscard]] std::function<base::Status(const At&)> canon_into(std::string& out, Canon canon);
 // Exactly one of these keys stands in the table.
