@@ -5,8 +5,6 @@
 
 namespace {
 
-using journal::Refusal;
-
 journal::Summary summary() {
   return {.events = 12,
           .head = "ab",

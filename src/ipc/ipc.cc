@@ -16,7 +16,6 @@ base::Status Channel::send(std::string_view bytes, std::span<const int> fds) con
 
 base::Result<std::optional<Message>> Channel::receive() const {
   auto received = os::receive_message(fd_.get(), kMaxMessage, kMaxFds);
-  if (!received && received.error().number == ECONNRESET) return std::optional<Message>();
   if (!received) return std::unexpected(std::move(received).error());
   if (received->end) return std::optional<Message>();
   return Message{std::move(received->bytes), std::move(received->fds)};

@@ -24,11 +24,11 @@ base::Result<Got> PacketReader::next(int socket) {
   message.msg_control = control_.empty() ? nullptr : control_.data();
   message.msg_controllen = control_.size();
   ssize_t got = -1;
+  // ECONNRESET tells once that the other end went with messages unread, ahead of what it had sent.
   do {
     got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0 && errno == EAGAIN) return Got::nothing;
-  if (got < 0 && errno == ECONNRESET) return Got::end;
   if (got < 0) return base::system_error("recvmsg");
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {

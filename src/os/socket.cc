@@ -54,9 +54,11 @@ base::Result<Received> receive_message(int socket, std::size_t most, std::size_t
   // Not filled with zeros first: most messages need a page or two of the room.
   received.bytes.resize_and_overwrite(most, [&](char* room, std::size_t size) {
     part = {room, size};
+    // ECONNRESET tells once that the other end went with messages unread, ahead of what it had
+    // sent.
     do {
       got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    } while (got < 0 && errno == EINTR);
+    } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     return got < 0 ? 0 : static_cast<std::size_t>(got);
   });
   if (got < 0) return base::system_error("recvmsg");

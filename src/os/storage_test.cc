@@ -26,6 +26,32 @@ TEST(PacketReader, TakesMessagesAndDescriptorsWithoutWaiting) {
   EXPECT_EQ(reader.next(ends->second.get()), os::Got::end);
 }
 
+// The other end says its last word and goes, with something of ours unread.
+std::pair<base::Fd, base::Fd> last_word() {
+  auto ends = os::socket_pair(SOCK_SEQPACKET);
+  EXPECT_TRUE(ends && os::send_message(ends->second.get(), "never read", {}) &&
+              os::send_message(ends->first.get(), "last word", {}));
+  ends->first.reset();
+  return std::move(*ends);
+}
+
+TEST(PacketReader, TheLastWordOfWhoLeftThingsUnreadComes) {
+  const auto ends = last_word();
+  os::PacketReader reader(16, 1);
+  EXPECT_EQ(reader.next(ends.second.get()), os::Got::message);
+  EXPECT_EQ(reader.bytes(), "last word");
+  EXPECT_EQ(reader.next(ends.second.get()), os::Got::end);
+}
+
+TEST(ReceiveMessage, TheLastWordOfWhoLeftThingsUnreadComes) {
+  const auto ends = last_word();
+  const auto word = os::receive_message(ends.second.get(), 16, 1);
+  ASSERT_TRUE(word);
+  EXPECT_EQ(word->bytes, "last word");
+  const auto end = os::receive_message(ends.second.get(), 16, 1);
+  EXPECT_TRUE(end && end->end);
+}
+
 TEST(PacketReader, ALongMessageIsCutAndTheNextOneIsWhole) {
   auto ends = os::socket_pair(SOCK_SEQPACKET);
   ASSERT_TRUE(ends);

@@ -22,8 +22,8 @@ int Run::serve() {
   return start ? 0 : 1;
 }
 
-// A socket that is closed with something unread takes what its peer has not read yet with it
-// (unix(7), ECONNRESET): the caller's last words are read before this end goes.
+// A socket that is closed with something unread gives its peer ECONNRESET before what it had sent:
+// the caller's last words are read before this end goes.
 void Run::linger() {
   pollfd polled = {caller_.fd(), POLLIN, 0};
   while (!caller_gone_ && ::poll(&polled, 1, 10'000) > 0) {

@@ -49,10 +49,10 @@ base::Result<ReceivedNote> receive_note(int channel) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t got = -1;
+  // ECONNRESET tells once that the other end went with notes unread, ahead of what it had sent.
   do {
     got = ::recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && errno == ECONNRESET) got = 0;
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0) return base::system_error("start channel");
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
