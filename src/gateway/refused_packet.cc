@@ -19,7 +19,6 @@ template <class T>
 std::optional<T> header(std::string_view bytes) {
   if (bytes.size() < sizeof(T)) return std::nullopt;
   T value;
-  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): bytes of known number, no text
   std::memcpy(&value, bytes.data(), sizeof value);
   return value;
 }

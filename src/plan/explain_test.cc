@@ -116,12 +116,14 @@ TEST(BlastRadius, SaysWhichPathsOfTheHostAreRead) {
 }
 
 TEST(Explain, AnswersTheEightQuestions) {
+  static constexpr const char* kReach =
+      "If everything inside were hostile, it could reach\n"
+      "  api.test:443: GET, POST on /v1/**, each request looked at (rule api)\n"
+      "  pypi.test:443: any bytes, in a tunnel that is not looked into (rule index)\n"
+      "  10.2.3.4:5432: any bytes, in a tunnel that is not looked into (rule database)\n";
   const std::string text = plan::explain(made(plan::testing::full_policy()));
   for (const char* line : {
-           "If everything inside were hostile, it could reach\n"
-           "  api.test:443: GET, POST on /v1/**, each request looked at (rule api)\n"
-           "  pypi.test:443: any bytes, in a tunnel that is not looked into (rule index)\n"
-           "  10.2.3.4:5432: any bytes, in a tunnel that is not looked into (rule database)\n",
+           kReach,
            "with these credentials\n  api: ",
            "It could read\n  /usr of this host",
            "It could write\n  /home/agent, /tmp, /var/tmp, /workspace: one disk of 4GiB",
