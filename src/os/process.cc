@@ -105,6 +105,7 @@ base::Result<Child> spawn(std::span<const std::string> argv, std::span<const std
   const int parent = ::getpid();
   // It runs in our memory until it executes, so that no page table is copied: become() touches
   // nothing but its own stack.
+  // NOLINTNEXTLINE(bugprone-unsafe-functions): posix_spawn cannot do what become() does
   const int pid = ::vfork();
   if (pid < 0) return base::system_error("vfork");
   if (pid == 0) {

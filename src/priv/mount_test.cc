@@ -112,7 +112,7 @@ TEST(Mount, E28ReadOnlyHoldsForTheWholeTree) {
       inside(CLONE_NEWNS,
              [&](const priv::Inside& in) -> base::Result<std::string> {
                TRY(priv::make_private(badge(), in));
-               const std::string base = folder.path();
+               const std::string& base = folder.path();
                TRY(shell("mkdir " + base + "/below; mount -t tmpfs none " + base + "/below"));
                const base::Fd source = TRY(os::open(base, O_PATH, 0));
                const base::Fd tree =

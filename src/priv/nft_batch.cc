@@ -205,7 +205,9 @@ Batch& Batch::network_prefix(std::uint32_t offset, std::string_view prefix, unsi
   load(NFT_PAYLOAD_NETWORK_HEADER, offset, prefix.size());
   std::string wanted(prefix);
   std::string kept(prefix.size(), '\0');
-  for (unsigned bit = 0; bit < bits; ++bit) kept[bit / 8] |= static_cast<char>(0x80 >> (bit % 8));
+  for (unsigned bit = 0; bit < bits; ++bit) {
+    kept[bit / 8] = static_cast<char>(kept[bit / 8] | 0x80 >> (bit % 8));
+  }
   for (std::size_t i = 0; i < wanted.size(); ++i)
     wanted[i] = static_cast<char>(wanted[i] & kept[i]);
   if (bits < prefix.size() * 8) mask(kept);
