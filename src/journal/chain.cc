@@ -29,7 +29,7 @@ std::string checkpoint_text(std::string_view run, std::uint64_t seq, std::string
   return fmt::format("cerco-checkpoint-v1\n{}\n{}\n{}\n", run, seq, prev);
 }
 
-Chain::Chain(std::string run, std::string task, const SigningKey& key, base::Fd file)
+Chain::Chain(std::string run, const std::string& task, const SigningKey& key, base::Fd file)
     : run_(std::move(run)),
       run_json_(base::json_string(run_)),
       task_json_(base::json_string(task)),

@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kCheckpointEvery = 256;  // events that are no ch
 class Chain {
  public:
   // `run` and `task` stand in every line. `file` is open for append. `key` outlives the chain.
-  Chain(std::string run, std::string task, const SigningKey& key, base::Fd file);
+  Chain(std::string run, const std::string& task, const SigningKey& key, base::Fd file);
 
   // Adds an event; its number. `members` is JSON that Members accepts, without the chain's own
   // keys.

@@ -8,7 +8,6 @@
 
 namespace {
 
-using workspace::Incoming;
 using workspace::Manifest;
 using workspace_test::Folder;
 using workspace_test::Wire;

@@ -313,10 +313,11 @@ X"""
         net.raw.clear()
         result = run(net, script, policy=POLICY.replace('name = "raw"', f'name = "raw"\n{bounds}'))
         assert result.status == 0, result
-        sent = sum(e["size"] for e in net.raw.entries() if e["event"] == "data")
+        arrived = lambda: sum(e["size"] for e in net.raw.entries() if e["event"] == "data")
         if not bounds:
-            assert sent == up and int(result.text) > 4 << 20, result
+            assert wait_until(lambda: arrived() == up, what="all bytes at the server") and int(result.text) > 4 << 20, result
             continue
+        sent = arrived()
         assert any(e.get("problem") == "budget" for e in result.of_type("egress.ended")), result.events
         assert up is None or 0 < sent <= up, sent
         assert down is None or 0 < int(result.text) <= down, result

@@ -75,18 +75,20 @@ class Server:
     def __init__(self, world, namespace, kind, config):
         self.log = world.folder / f"{kind}-{time.monotonic_ns()}.log"
         self.log.touch()
+        self.start = 0  # what the log held before it was last cleared does not count
         self.process = subprocess.Popen(
             ["nsenter", f"--net=/run/netns/{namespace}", sys.executable, str(SUPPORT / "servers.py"), kind,
              json.dumps(config), str(self.log)], stdin=subprocess.DEVNULL)
         wait_until(lambda: any(entry.get("ready") for entry in self.entries(all=True)), what=f"server {kind} {config}")
 
     def entries(self, all=False):
-        found = [json.loads(line) for line in self.log.read_text().splitlines() if line]
+        whole = self.log.read_bytes()[self.start:].rpartition(b"\n")[0]  # not a line that is being written
+        found = [json.loads(line) for line in whole.splitlines() if line]
         return found if all else [entry for entry in found if not entry.get("ready")]
 
     def clear(self):
         """Forgets what was seen so far; returns nothing."""
-        self.log.write_text('{"ready":true}\n')
+        self.start = self.log.stat().st_size
 
     def stop(self):
         self.process.terminate()

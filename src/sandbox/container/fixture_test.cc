@@ -89,7 +89,7 @@ std::map<std::string, plan::Controller> controllers() {
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
-    const std::string path = line == "" ? "" : std::string(line.substr(second + 1));
+    const std::string path(line.substr(second + 1));
     const std::string below = path == "/" ? "" : path;
     if (first + 1 == second) {
       const bool hybrid = ::access((top + "/unified/cgroup.procs").c_str(), F_OK) == 0;

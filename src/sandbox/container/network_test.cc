@@ -65,9 +65,9 @@ class Gateway {
     sockaddr_storage to = {};
     socklen_t length = sizeof to;
     ::getsockname(connection.get(), reinterpret_cast<sockaddr*>(&to), &length);
-    (void)!::write(connection.get(), "hi\n", 3);
     const std::lock_guard lock(mutex_);
     seen_.push_back(what + text_of(to));
+    (void)!::write(connection.get(), "hi\n", 3);
     connections_.push_back(std::move(connection));
   }
   // Sends the answer with the control message that came along: its source is where the question
