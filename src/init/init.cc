@@ -170,6 +170,8 @@ class Init {
 }  // namespace
 
 int run(int control) {
+  // Before anything of ours can get its number.
+  if (::fcntl(control, F_SETFD, FD_CLOEXEC) != 0) return kFailed;
   // What the caller was started to ignore would stay ignored in every command.
   for (int number = 1; number < __SIGRTMIN; ++number) (void)::signal(number, SIG_DFL);
   sigset_t all;
@@ -179,7 +181,7 @@ int run(int control) {
   ::sigemptyset(&children);
   ::sigaddset(&children, SIGCHLD);
   const base::Fd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals.open() || ::fcntl(control, F_SETFD, FD_CLOEXEC) != 0) return kFailed;
+  if (!signals.open()) return kFailed;
   Init init(control, signals.get());
   init.say(frame::Ready{});
   while (init.turn()) {
