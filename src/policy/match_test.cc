@@ -55,6 +55,35 @@ std::string text_of(const Verdict& verdict) {
          verdict.rule;
 }
 
+// Two rules of one host: the slash that one takes is not taken by the other.
+TEST(Deciding, AnEncodedSlashIsTakenByTheRuleThatSaysSo) {
+  const auto effective = read(
+      "[[egress]]\nhost = \"a.example.com\"\npaths = [\"/a/**\"]\nencoded_slash = true\n"
+      "[[egress]]\nhost = \"a.example.com\"\npaths = [\"/b/**\"]\n");
+  ASSERT_TRUE(effective) << line_of(effective);
+  Request request;
+  request.host = canonical_host("a.example.com").value();
+  request.port = 443;
+  request.method = "GET";
+  request.path = "/a/x%2Fy";
+  EXPECT_TRUE(decide_request(effective->policy, request).allow);
+  request.path = "/b/x%2Fy";
+  EXPECT_EQ(decide_request(effective->policy, request).reason, "path");
+}
+
+// What is never opened is so under the widest rule as well.
+TEST(Deciding, TheWidestRangeOpensNoMetadata) {
+  const auto effective = read("[[egress]]\ncidr = \"0.0.0.0/0\"\nports = [80]\n");
+  ASSERT_TRUE(effective) << line_of(effective);
+  Request request;
+  request.scheme = Scheme::tcp;
+  request.port = 80;
+  request.host = canonical_host("93.184.216.34").value();
+  EXPECT_TRUE(decide_connection(effective->policy, request).allow);
+  request.host = canonical_host("169.254.169.254").value();
+  EXPECT_EQ(decide_connection(effective->policy, request).reason, "range");
+}
+
 TEST(
     Deciding,
     Table_N1_N14_N31_N32_N34_N35_N40_N41_N44_N45_N47_N50_N74_N76_N120_N121_N136_N137_F17_F24_F27_F37) {
