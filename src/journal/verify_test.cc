@@ -110,6 +110,20 @@ TEST_F(Tampering, LinesThatAreDroppedSwappedOrDoubledAreFound) {
 }
 
 // Changing an event and making every later hash anew needs the key for the checkpoints.
+// A line that follows by its hash, which anybody can count out, but stands behind the signed end.
+TEST_F(Tampering, ALineBehindTheSignedEndIsFound) {
+  const std::string whole = slurp(state_.journal(kRun));
+  const std::size_t start = whole.rfind('\n', whole.size() - 2) + 1;
+  const std::string last = whole.substr(start, whole.size() - 1 - start);
+  const std::string run(kRun);
+  const std::string more =
+      R"({"v":1,"seq":4,"id":")" + run + R"(:4","time":"2026-01-02T03:04:05.000000006Z","run":")" +
+      run + R"(","task":"t","type":"egress.decision","prev":")" + base::sha256(last) + "\"}\n";
+  const std::string found =
+      with(state_.journal(kRun), whole + more, [&] { return problem(state_); });
+  EXPECT_TRUE(found.contains("behind the signed end")) << found;
+}
+
 TEST_F(Tampering, AChainThatWasMadeAnewIsFound) {
   auto lines = lines_of(state_.journal(kRun));
   const std::size_t at = lines[0].find(R"("n":0)");
