@@ -59,6 +59,22 @@ TEST(Wire, UnknownEnumAndHugeCountAreRefused) {
   EXPECT_FALSE(base::decode<std::vector<std::string>>(std::string(8, '\xff'), "list"));
 }
 
+TEST(Text, APathIsWithinItsFolderAndNotWithinOneOfALikeName) {
+  EXPECT_TRUE(base::is_within("/a/b", "/a"));
+  EXPECT_TRUE(base::is_within("/a", "/a"));
+  EXPECT_TRUE(base::is_within("/a", "/"));
+  EXPECT_TRUE(base::is_within("d/f", "d"));
+  EXPECT_FALSE(base::is_within("/ab", "/a"));
+  EXPECT_FALSE(base::is_within("/a", "/a/b"));
+}
+
+TEST(Text, CapitalsAndControlCharactersAreThoseOfAscii) {
+  EXPECT_EQ(base::to_upper("get-\xc3\xa9z"), "GET-\xc3\xa9Z");
+  EXPECT_TRUE(base::has_control("a\x1f"));
+  EXPECT_TRUE(base::has_control("\x7f"));
+  EXPECT_FALSE(base::has_control(" ~\xc2\x80"));
+}
+
 TEST(Text, ClosestFindsASlipAndNothingFarAway) {
   static constexpr std::array<std::string_view, 3> kKeys = {"memory", "processes", "disk"};
   EXPECT_EQ(base::closest("memroy", kKeys), "memory");

@@ -39,6 +39,23 @@ std::string to_lower(std::string_view text) {
   return out;
 }
 
+std::string to_upper(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return out;
+}
+
+bool has_control(std::string_view text) {
+  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+bool is_within(std::string_view path, std::string_view folder) {
+  if (folder == "/") return true;
+  return path == folder || (path.starts_with(folder) && path[folder.size()] == '/');
+}
+
 std::optional<std::uint64_t> parse_number(std::string_view text) {
   if (text.empty() || (text.size() > 1 && text[0] == '0')) return std::nullopt;
   std::uint64_t value = 0;

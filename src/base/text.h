@@ -13,6 +13,8 @@ namespace base {
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator);
 [[nodiscard]] std::string to_lower(std::string_view text);  // ASCII only
+[[nodiscard]] std::string to_upper(std::string_view text);  // ASCII only
+[[nodiscard]] bool has_control(std::string_view text);  // ASCII control characters, DEL included
 // A decimal number without sign, space or leading zeros (but "0"); nullopt else or past 2^64-1.
 [[nodiscard]] std::optional<std::uint64_t> parse_number(std::string_view text);
 // The candidate nearest to `word` by edit distance, if near enough to be a slip; else "".
@@ -29,6 +31,9 @@ namespace base {
 [[nodiscard]] std::string printable(std::string_view text);
 // Bytes of the valid UTF-8 sequence that starts the text (1 to 4), or 0; text is not empty.
 [[nodiscard]] std::size_t utf8_length(std::string_view text);
+// Whether a clean absolute or relative path is the folder or lies below it; everything is within
+// "/".
+[[nodiscard]] bool is_within(std::string_view path, std::string_view folder);
 // Simple glob: `*` any run within one path segment, `**` any run, `?` one character but `/`.
 [[nodiscard]] bool glob_matches(std::string_view pattern, std::string_view path);
 

@@ -21,8 +21,7 @@ http::Slot slot_of(const policy::Inject& inject) {
 
 base::Status usable(const std::string& name, const base::Secret& secret) {
   if (secret.empty()) return base::bad_input(name, "the secret is empty", {});
-  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  if (std::ranges::any_of(secret.reveal(), control)) {
+  if (base::has_control(secret.reveal())) {
     return base::bad_input(name, "the secret has a line break or another control character",
                            "one line of text");
   }

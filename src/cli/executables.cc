@@ -12,16 +12,11 @@ constexpr int kNotFound = 127;
 constexpr int kNotExecutable = 126;
 constexpr int kMaxLinks = 8;
 
-bool below(std::string_view path, std::string_view folder) {
-  return path == folder ||
-         (path.starts_with(folder) && path.substr(folder.size()).starts_with('/'));
-}
-
 // Whether a file of the host appears inside at all.
 bool comes_inside(const plan::Plan& plan, std::string_view real) {
   return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
     const auto* bind = std::get_if<plan::BindReadOnly>(&step);
-    return bind != nullptr && below(real, bind->source);
+    return bind != nullptr && base::is_within(real, bind->source);
   });
 }
 
@@ -67,7 +62,8 @@ std::optional<CannotStart> check_file(const plan::Plan& plan, const std::string&
   const auto real = os::real_path(file);
   if (real && !comes_inside(plan, *real)) return outside(name, *real);
   const std::string interpreter = interpreter_of(file);
-  if (!interpreter.starts_with('/') || below(interpreter, plan.command.cwd)) return std::nullopt;
+  if (!interpreter.starts_with('/') || base::is_within(interpreter, plan.command.cwd))
+    return std::nullopt;
   const auto on_host = host_path(plan, interpreter);
   if (on_host && os::is_executable_file(*on_host)) return std::nullopt;
   return cannot(kNotFound, name,
@@ -91,7 +87,8 @@ std::optional<CannotStart> check_path(const plan::Plan& plan, const std::string&
     if (const auto real = os::real_path(*file)) return check_file(plan, name, *file);
     return cannot(kNotFound, name, "no such file inside", {});
   }
-  if (below(path, plan.command.cwd)) return std::nullopt;  // what --in brings is seen by init
+  if (base::is_within(path, plan.command.cwd))
+    return std::nullopt;  // what --in brings is seen by init
   if (made_by_plan(plan, path)) return cannot(kNotExecutable, name, "is not executable", {});
   if (const auto real = os::real_path(path)) return outside(name, *real);
   return cannot(kNotFound, name, "no such file inside", {});
@@ -127,11 +124,11 @@ std::optional<std::string> host_path(const plan::Plan& plan, std::string path) {
     bool moved = false;
     for (const plan::Step& step : plan.steps) {
       const auto* bind = std::get_if<plan::BindReadOnly>(&step);
-      if (bind != nullptr && below(path, bind->target)) {
+      if (bind != nullptr && base::is_within(path, bind->target)) {
         return bind->source + path.substr(bind->target.size());
       }
       const auto* link = std::get_if<plan::MakeLink>(&step);
-      if (link == nullptr || !below(path, link->target)) continue;
+      if (link == nullptr || !base::is_within(path, link->target)) continue;
       const std::string parent = link->target.substr(0, link->target.rfind('/') + 1);
       path = (link->text.starts_with('/') ? link->text : parent + link->text) +
              path.substr(link->target.size());
@@ -154,7 +151,7 @@ std::optional<CannotStart> check_command(const World& world, const plan::Plan& p
   for (const std::string_view folder : base::split(path, ':')) {
     const std::string inside = std::string(folder) + "/" + name;
     // Only the working folder can hold something before the command runs.
-    own_folders = own_folders || below(folder, plan.command.cwd);
+    own_folders = own_folders || base::is_within(folder, plan.command.cwd);
     const auto file = host_path(plan, inside);
     if (name.empty() || !file || !os::real_path(*file)) continue;
     auto problem = check_file(plan, name, *file);

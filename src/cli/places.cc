@@ -2,21 +2,11 @@
 #include "cli/places.h"
 
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 
 #include "os/os.h"
 
 namespace cli {
-namespace {
-
-bool is_below(std::string_view path, std::string_view folder) {
-  if (folder == "/") return true;
-  return path == folder ||
-         (path.starts_with(folder) && path.substr(folder.size()).starts_with('/'));
-}
-
-}  // namespace
 
 base::Result<std::string> real_place(const std::string& path) {
   std::error_code error;
@@ -38,7 +28,7 @@ std::string place_of(int fd) {
 base::Status check_apart_from_state(const std::string& place, const std::string& state_dir,
                                     const std::string& what) {
   const std::string state = TRY(real_place(state_dir));
-  if (!is_below(place, state) && !is_below(state, place)) return {};
+  if (!base::is_within(place, state) && !base::is_within(state, place)) return {};
   return base::bad_input(what, "would write over cerco's own state in " + base::printable(state),
                          "expected a place apart from it");
 }
@@ -46,7 +36,7 @@ base::Status check_apart_from_state(const std::string& place, const std::string&
 base::Status check_report_apart(int report, int out) {
   const std::string place = place_of(report);
   const std::string folder = place_of(out);
-  if (place.empty() || folder.empty() || !is_below(place, folder)) return {};
+  if (place.empty() || folder.empty() || !base::is_within(place, folder)) return {};
   return base::bad_input("--report", base::printable(place) + " lies within the folder of --out",
                          "expected a file elsewhere: the command inside could put its own there");
 }

@@ -61,15 +61,11 @@ base::Status read_authority(const std::string& url, std::string_view authority, 
   return {};
 }
 
-bool has_control(std::string_view text) {
-  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-}
-
 // What follows # never leaves a client, so it is cut off.
 base::Result<Asked> read_url(const std::string& url, const std::string& method) {
   Asked asked{.url = url, .request = {}, .target = {}};
-  if (has_control(url)) return bad_url(url, "a control character");
-  if (has_control(method)) {
+  if (base::has_control(url)) return bad_url(url, "a control character");
+  if (base::has_control(method)) {
     return base::bad_input("--method " + base::printable(method), "a control character",
                            "expected a method such as GET");
   }

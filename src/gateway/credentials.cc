@@ -41,18 +41,14 @@ int strictness(policy::Own own) {
   return own == policy::Own::refuse ? 2 : own == policy::Own::strip ? 1 : 0;
 }
 
-bool has_control(std::string_view text) {
-  return std::ranges::any_of(
-      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-}
-
 }  // namespace
 
 Credentials::Credentials(const plan::Plan& plan, std::unique_ptr<LeaseDesk> desk)
-    : plan_(plan), desk_(std::move(desk)) {
+    : plan_(plan), desk_(std::move(desk)), keys_(std::begin(kKeyHeaders), std::end(kKeyHeaders)) {
   const auto& credentials = plan.policy.credentials;
   for (const auto& credential : credentials) {
     slots_.push_back(slot_of(credential.inject));
+    keys_.insert(slots_.back().header);
   }
   for (const plan::Placeholder& placeholder : plan.placeholders) {
     const auto found =
@@ -139,9 +135,7 @@ bool Credentials::judge_own(const http::RequestHead& head, const policy::Request
   const Owned owned = owned_at(request, rule);
   handling.drop_cookies = !owned.credential.empty() && owned.own != policy::Own::pass;
   if (owned.own == policy::Own::pass) return true;
-  std::set<std::string, std::less<>> keys(std::begin(kKeyHeaders), std::end(kKeyHeaders));
-  for (const http::Slot& slot : slots_) keys.insert(slot.header);
-  for (const std::string& name : keys) {
+  for (const std::string& name : keys_) {
     if (ours.contains(name) || http::find_field(head.fields, name) == nullptr) continue;
     if (owned.own == policy::Own::strip) {
       handling.strip.push_back(name);
@@ -186,7 +180,7 @@ asio::awaitable<base::Result<std::string>> Credentials::inject(Connection& conne
                                                 .placeholder = injection.placeholder}));
     // A secret with a line break would write header fields of its own (N111, CWE-113).
     std::string refusal = answer.refusal.empty() ? "" : "credential-" + answer.refusal;
-    if (refusal.empty() && (has_control(answer.value) || answer.header.empty())) {
+    if (refusal.empty() && (base::has_control(answer.value) || answer.header.empty())) {
       refusal = "credential-value";
     }
     base::Status remembered;

@@ -78,9 +78,10 @@ class Credentials {
   const plan::Plan& plan_;
   std::unique_ptr<LeaseDesk> desk_;
 
-  std::vector<http::Slot> slots_;           // by credential
-  std::vector<http::Marked> marked_;        // by placeholder of the plan
-  std::vector<std::size_t> credential_of_;  // mark → credential
+  std::set<std::string, std::less<>> keys_;  // fields that may hold somebody's key, ours included
+  std::vector<http::Slot> slots_;            // by credential
+  std::vector<http::Marked> marked_;         // by placeholder of the plan
+  std::vector<std::size_t> credential_of_;   // mark → credential
   std::vector<std::unique_ptr<http::Redaction>> redactions_;
   std::set<std::pair<std::size_t, std::string>> remembered_;  // credential and digest of its secret
   std::set<std::string> revoked_;

@@ -98,10 +98,9 @@ void HttpSession::write_host_as_judged(http::RequestHead& head) const {
 }
 
 std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& asked) {
-  const std::string_view text = from_client_.view().substr(0, length);
-  auto head = http::parse_request(text, admission_);
+  std::vector<http::Field> dropped;
+  auto head = http::parse_request(from_client_.view().substr(0, length), admission_, &dropped);
   if (!head) return head.error();
-  const std::vector<http::Field> dropped = http::dropped_fields(text, *head);
   from_client_.consume(length);
   asked.head = std::move(*head);
   if (asked.head.host.empty()) {  // HTTP/1.0

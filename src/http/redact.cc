@@ -61,10 +61,6 @@ std::string slashes_escaped(std::string_view text) {
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 struct Draft {
   std::string text;
   std::string replacement;

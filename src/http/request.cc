@@ -343,7 +343,8 @@ Parsed<void> check_names(const std::vector<Field>& fields, const Admission& admi
 
 }  // namespace
 
-Parsed<RequestHead> parse_request(std::string_view text, const Admission& admission) {
+Parsed<RequestHead> parse_request(std::string_view text, const Admission& admission,
+                                  std::vector<Field>* dropped) {
   const auto parts = split_head(text);
   if (!parts) return reject(400, "head", "the head has no end");
   RequestHead head;
@@ -360,21 +361,16 @@ Parsed<RequestHead> parse_request(std::string_view text, const Admission& admiss
   if (!connection) return std::unexpected(std::move(connection).error());
   const std::string upgrade(only(fields, "upgrade"));
   for (Field& field : fields) {
-    if (stripped(field.name) || std::ranges::find(*connection, field.name) != connection->end())
-      continue;
-    head.fields.push_back(std::move(field));
+    const bool goes_on =
+        !stripped(field.name) && std::ranges::find(*connection, field.name) == connection->end();
+    if (goes_on) {
+      head.fields.push_back(std::move(field));
+    } else if (dropped != nullptr && find_field(head.fields, field.name) == nullptr) {
+      dropped->push_back(std::move(field));
+    }
   }
   head.websocket = asks_websocket(upgrade, *connection, head);
   return head;
-}
-
-std::vector<Field> dropped_fields(std::string_view text, const RequestHead& head) {
-  std::vector<Field> fields;
-  const auto parts = split_head(text);
-  if (!parts || !parse_fields(parts->lines, 400, fields)) return {};
-  std::erase_if(fields,
-                [&](const Field& field) { return find_field(head.fields, field.name) != nullptr; });
-  return fields;
 }
 
 std::string write_request(const RequestHead& head) {

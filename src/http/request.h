@@ -54,11 +54,10 @@ struct RequestHead {
 // Parses one whole head (find_head_end() gave its length). Rejections: 400 malformed or ambiguous,
 // 405 TRACE, TRACK, or CONNECT where none is taken, 414, 417 Expect, 431, 501 transfer coding,
 // 505 version.
-[[nodiscard]] Parsed<RequestHead> parse_request(std::string_view head, const Admission& admission);
-
-// The fields that the client sent in `text` and that `head`, parsed from it, does not send on: what
-// a policy forbids must not come in either.
-[[nodiscard]] std::vector<Field> dropped_fields(std::string_view text, const RequestHead& head);
+// `dropped`, where it is not nullptr, gets the fields that came and that the head does not send on:
+// what a policy forbids must not come in either.
+[[nodiscard]] Parsed<RequestHead> parse_request(std::string_view head, const Admission& admission,
+                                                std::vector<Field>* dropped = nullptr);
 
 // The bytes that go upstream: origin-form, HTTP/1.1, Host first, framing rewritten. For the same
 // admission parse_request(write_request(x)) == x for every x that was parsed from HTTP/1.1.

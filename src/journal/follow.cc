@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "journal/verify_host.h"
+#include "journal/open_file.h"
 #include "os/os.h"
 
 namespace journal {
@@ -22,10 +22,9 @@ base::Status Follower::take(const std::function<void(std::string_view)>& line) {
   for (const std::string& name : TRY(os::list_folder(folder_))) {
     const auto parsed = parse_file_name(name);
     if (!parsed || (!run_.empty() && parsed->run != run_) || files_.contains(name)) continue;
-    auto file = os::open(folder_ + "/" + name, kJournalFile, 0);
+    auto file = open_file(folder_ + "/" + name, name);
     // What is no file of a journal has no lines; `cerco log verify` names it.
     if (!file && (is_missing(file.error()) || is_strange(file.error()))) continue;
-    if (file && !TRY(is_regular(*file, name))) continue;
     files_.emplace(name, Lines(TRY(std::move(file)), name));
   }
   for (auto& [name, lines] : files_) {

@@ -5,7 +5,7 @@
 #include "journal/follow.h"
 #include "journal/line.h"
 #include "journal/members.h"
-#include "journal/verify_host.h"
+#include "journal/open_file.h"
 #include "os/os.h"
 
 namespace journal {
@@ -17,9 +17,8 @@ bool type_matches(std::string_view wanted, std::string_view type) {
 
 // When the run's first line was written, "" for an empty file.
 base::Result<std::string> begin_of(const std::string& path) {
-  auto file = os::open(path, kJournalFile, 0);
+  auto file = open_file(path, path);
   if (!file && is_strange(file.error())) return std::string();
-  if (file && !TRY(is_regular(*file, path))) return std::string();
   Lines lines(TRY(std::move(file)), path);
   if (TRY(lines.next()) != Lines::Kind::line) return std::string();
   const auto members = Members::parse_object(lines.line());
@@ -47,15 +46,12 @@ base::Status read(const std::string& journal_dir, const std::string& run, const 
                   const std::function<void(std::string_view line)>& line) {
   for (std::uint64_t number = 1;; ++number) {
     const std::string name = file_name(run, number);
-    auto file = os::open(journal_dir + "/" + name, kJournalFile, 0);
+    auto file = open_file(journal_dir + "/" + name, name);
     if (!file && file.error().number == ENOENT) {
       if (number == 1) return std::unexpected(no_run(run));
       return {};
     }
     if (!file) return std::unexpected(std::move(file).error());
-    if (!TRY(is_regular(*file, name))) {
-      return base::bad_input(name, "is no regular file", "see cerco log verify");
-    }
     Lines lines(std::move(*file), name);
     while (TRY(lines.next()) == Lines::Kind::line) {
       if (matches(filter, lines.line())) line(lines.line());

@@ -1,5 +1,7 @@
 // Verification: each run's chain by itself, then against what the host chain recorded of it.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <set>
@@ -8,6 +10,7 @@
 #include "journal/host_chain.h"
 #include "journal/line.h"
 #include "journal/members.h"
+#include "journal/open_file.h"
 #include "journal/verify_host.h"
 #include "os/os.h"
 
@@ -144,11 +147,10 @@ class Verifier {
   base::Result<Problem> files(const std::string& run, RunCheck& check, Verification& result) {
     for (std::uint64_t number = 1;; ++number) {
       const std::string name = file_name(run, number);
-      auto file = os::open(folder_ + "/" + name, kJournalFile, 0);
+      auto file = open_file(folder_ + "/" + name, name);
       if (!file && is_missing(file.error())) return number == 1 ? name + ": missing" : Problem();
       if (!file && is_strange(file.error())) return name + ": is no regular file";
       if (!file) return std::unexpected(std::move(file).error());
-      if (!TRY(is_regular(*file, name))) return name + ": is no regular file";
       Lines lines(std::move(*file), name);
       if (Problem problem = TRY(one_file(lines, check, result)); !problem.empty()) return problem;
       if (torn_ && os::open(folder_ + "/" + file_name(run, number + 1), O_PATH, 0)) {
@@ -213,7 +215,7 @@ Problem missing_key(const std::string& state_dir) {
 
 base::Result<std::string> read_key(const std::string& path) {
   const base::Fd fd = TRY(os::open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0));
-  if (!TRY(is_regular(fd, path))) {
+  if (!S_ISREG(TRY(os::fstat(fd.get(), path)).st_mode)) {
     return base::bad_input(base::printable(path), "is no regular file", "expected a public key");
   }
   return os::read_all(fd.get(), 4096, path);

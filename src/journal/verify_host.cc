@@ -1,6 +1,7 @@
 // Every line of the host chain is signed, linked to the one before, and numbered without a gap.
 #include "journal/verify_host.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <optional>
@@ -9,6 +10,7 @@
 #include "journal/host_chain.h"
 #include "journal/line.h"
 #include "journal/members.h"
+#include "journal/open_file.h"
 #include "os/os.h"
 
 namespace journal {
@@ -72,8 +74,8 @@ class HostCheck {
 // keys/host.last; nullopt with a note where there is no keys folder to look into.
 base::Result<std::optional<LastSigned>> last_signed(const std::string& state_dir, HostView& view) {
   const std::string folder = state_dir + "/keys";
-  const auto file = os::open(folder + "/" + kLastFile, kJournalFile, 0);
-  if ((!file && is_strange(file.error())) || (file && !TRY(is_regular(*file, kLastFile)))) {
+  const auto file = open_file(folder + "/" + kLastFile, kLastFile);
+  if (!file && is_strange(file.error())) {
     view.problem = "keys/host.last: is no regular file";
     return std::optional<LastSigned>();
   }
@@ -95,32 +97,16 @@ base::Result<std::optional<LastSigned>> last_signed(const std::string& state_dir
 
 }  // namespace
 
-bool is_missing(const base::Error& error) {
-  return error.number == ENOENT || error.number == ENOTDIR;
-}
-
-bool is_strange(const base::Error& error) {
-  return error.number == ELOOP || error.number == ENXIO;
-}
-
-base::Result<bool> is_regular(const base::Fd& file, std::string_view name) {
-  return S_ISREG(TRY(os::fstat(file.get(), name)).st_mode);
-}
-
 base::Result<HostView> check_host(const std::string& state_dir, const PublicKey& key) {
   HostView view;
   HostCheck check(key, TRY(last_signed(state_dir, view)));
   if (!view.problem.empty()) return view;
-  auto file = os::open(state_dir + "/journal/" + kHostFile, kJournalFile, 0);
+  auto file = open_file(state_dir + "/journal/" + kHostFile, kHostFile);
   if (!file && !is_missing(file.error()) && !is_strange(file.error()))
     return std::unexpected(file.error());
   if (!file) {
     view.problem = fmt::format("{}: {}", kHostFile,
                                is_strange(file.error()) ? "is no regular file" : "missing");
-    return view;
-  }
-  if (!TRY(is_regular(*file, kHostFile))) {
-    view.problem = fmt::format("{}: is no regular file", kHostFile);
     return view;
   }
   Lines lines(std::move(*file), kHostFile);

@@ -1,8 +1,6 @@
 // Checking the host chain, and what it says about the runs.
 #pragma once
 
-#include <fcntl.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
@@ -29,12 +27,6 @@ struct HostView {
   std::string problem;  // "" when the host chain holds
   std::vector<std::string> notes;
 };
-
-// How what lies in a state folder is opened: whatever stands there, nothing is waited for.
-inline constexpr int kJournalFile = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
-[[nodiscard]] bool is_missing(const base::Error& error);  // no such file, or no folder to hold it
-[[nodiscard]] bool is_strange(const base::Error& error);  // a link, a socket
-[[nodiscard]] base::Result<bool> is_regular(const base::Fd& file, std::string_view name);
 
 // Reads keys/host.last and journal/host.jsonl, in this order, since the chain may grow meanwhile.
 [[nodiscard]] base::Result<HostView> check_host(const std::string& state_dir, const PublicKey& key);

@@ -41,6 +41,27 @@ base::Status send_message(int socket, std::string_view bytes, std::span<const in
   return {};
 }
 
+ssize_t receive(int socket, msghdr& message, int flags) {
+  ssize_t got = -1;
+  do {
+    got = ::recvmsg(socket, &message, flags);
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+  return got;
+}
+
+void take_descriptors(msghdr& message, std::vector<base::Fd>& fds) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
+      fds.emplace_back(fd);
+    }
+  }
+}
+
 base::Result<Received> receive_message(int socket, std::size_t most, std::size_t most_fds) {
   Received received;
   iovec part = {};
@@ -54,24 +75,11 @@ base::Result<Received> receive_message(int socket, std::size_t most, std::size_t
   // Not filled with zeros first: most messages need a page or two of the room.
   received.bytes.resize_and_overwrite(most, [&](char* room, std::size_t size) {
     part = {room, size};
-    // ECONNRESET tells once that the other end went with messages unread, ahead of what it had
-    // sent.
-    do {
-      got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+    got = receive(socket, message, MSG_CMSG_CLOEXEC);
     return got < 0 ? 0 : static_cast<std::size_t>(got);
   });
   if (got < 0) return base::system_error("recvmsg");
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
-      received.fds.emplace_back(fd);
-    }
-  }
+  take_descriptors(message, received.fds);
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
     return base::system_error("recvmsg", EMSGSIZE);
   received.end = got == 0;

@@ -1,6 +1,8 @@
 // Unix sockets that carry messages and descriptors.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +21,11 @@ struct Received {
   std::vector<base::Fd> fds;
   bool end = false;
 };
+// recvmsg(2), again after a signal, and after the one ECONNRESET by which a socket of this kind
+// tells that its other end went with messages unread: what that had sent before comes behind it.
+[[nodiscard]] ssize_t receive(int socket, msghdr& message, int flags);
+// Takes over the descriptors that came along.
+void take_descriptors(msghdr& message, std::vector<base::Fd>& fds);
 // One message of at most `most` bytes and `most_fds` descriptors; a longer one is EMSGSIZE.
 [[nodiscard]] base::Result<Received> receive_message(int socket, std::size_t most,
                                                      std::size_t most_fds);

@@ -26,10 +26,8 @@ std::vector<std::string> lines(const Plan& plan) {
 }
 
 template <class T>
-const T& step_of(const Plan& plan) {
-  for (const auto& step : plan.steps) {
-    if (const T* held = std::get_if<T>(&step)) return *held;
-  }
+const T& the_step(const Plan& plan) {
+  if (const T* held = plan::step_of<T>(plan)) return *held;
   ADD_FAILURE() << "no such step";
   static const T kNone;
   return kNone;
@@ -509,7 +507,7 @@ TEST(Capture, SteersOnlyWhatSomeRuleCouldAllow) {
   range.cidr = "203.0.113.0/24";
   range.ports = {8443};
   for (const auto& more : {named, six, range}) policy.egress.push_back(more);
-  const auto capture = step_of<plan::Capture>(made(policy, plan::testing::host()));
+  const auto capture = the_step<plan::Capture>(made(policy, plan::testing::host()));
   const std::vector<plan::Steered> expected = {{"198.19.0.0/16", {80, 443, 5433, 8080}},
                                                {"fd63:6572:636f:1::/64", {80, 443, 5433, 8080}},
                                                {"10.2.3.4/32", {5432}},
@@ -519,7 +517,7 @@ TEST(Capture, SteersOnlyWhatSomeRuleCouldAllow) {
 }
 
 TEST(Capture, SteersNothingWithoutRules) {  // F32
-  EXPECT_TRUE(step_of<plan::Capture>(made(Policy{}, plan::testing::host())).steered.empty());
+  EXPECT_TRUE(the_step<plan::Capture>(made(Policy{}, plan::testing::host())).steered.empty());
 }
 
 TEST(Terminates, WhereARuleLooksIntoTlsOrACredentialGoesOut) {
@@ -548,7 +546,8 @@ TEST(Terminates, TrustIsThereOnlyThen) {  // F36
   const Plan with = made(plan::testing::full_policy(), plan::testing::host());
   EXPECT_EQ(with.command.env.at("SSL_CERT_FILE"), "/etc/ssl/certs/ca-certificates.crt");
   EXPECT_EQ(with.command.env.at("NODE_EXTRA_CA_CERTS"), "/etc/ssl/certs/ca-certificates.crt");
-  EXPECT_EQ(step_of<plan::TrustBundle>(with).targets.front(), "/etc/ssl/certs/ca-certificates.crt");
+  EXPECT_EQ(the_step<plan::TrustBundle>(with).targets.front(),
+            "/etc/ssl/certs/ca-certificates.crt");
   EXPECT_TRUE(plan::verify(with)) << plan::verify(with).error().line();
   HostFacts bare = plan::testing::host();
   bare.etc_binds.erase("/etc/ssl/certs");

@@ -80,7 +80,7 @@ inline constexpr std::size_t kMostHidden = 4096;  // each is a mount
 // 4095 bytes.
 [[nodiscard]] bool is_clean_path(std::string_view path);
 // Whether path is `folder` or lies below it.
-[[nodiscard]] bool is_within(std::string_view path, std::string_view folder);
+using base::is_within;
 [[nodiscard]] std::string parent_of(std::string_view path);
 // Why no path of the host may be brought in from there, "" when it may: kernel file systems, the
 // state folder, folders that hold the host's secrets or sockets whole.

@@ -9,19 +9,11 @@ namespace plan {
 bool is_clean_path(std::string_view path) {
   static constexpr std::size_t kMost = 4095;  // PATH_MAX with its end
   if (path.empty() || path[0] != '/' || path.size() > kMost) return false;
-  if (std::ranges::any_of(
-          path, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; })) {
-    return false;
-  }
+  if (base::has_control(path)) return false;
   if (path == "/") return true;
   const auto parts = base::split(path.substr(1), '/');
   return std::ranges::none_of(
       parts, [](std::string_view part) { return part.empty() || part == "." || part == ".."; });
-}
-
-bool is_within(std::string_view path, std::string_view folder) {
-  if (folder == "/") return true;
-  return path == folder || (path.starts_with(folder) && path[folder.size()] == '/');
 }
 
 std::string parent_of(std::string_view path) {

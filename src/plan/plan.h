@@ -422,6 +422,15 @@ struct Ask {
                                       const Ask& ask,
                                       const std::function<std::string(std::size_t)>& random);
 
+// The first step of that kind, or nullptr.
+template <class T>
+[[nodiscard]] const T* step_of(const Plan& plan) {
+  for (const Step& step : plan.steps) {
+    if (const T* found = std::get_if<T>(&step)) return found;
+  }
+  return nullptr;
+}
+
 // Covers `paths`, which filesystem.hide names below paths of filesystem.read_only (as
 // workspace::hidden_below finds them). bad_input for a path that is not clean and for more than
 // 4096.

@@ -35,7 +35,7 @@ std::size_t index_of(const Plan& plan) {
 }
 
 template <class T>
-T& step_of(Plan& plan) {
+T& the_step(Plan& plan) {
   return std::get<T>(plan.steps[index_of<T>(plan)]);
 }
 
@@ -112,9 +112,9 @@ TEST(TakeOut, LimitsAreLiftedOneByOne) {
     EXPECT_EQ(group.limits.empty(), group.controller != "pids" && group.controller != "cpu")
         << group.controller;
   }
-  const std::uint64_t before = step_of<plan::MountDisk>(plan).size;
+  const std::uint64_t before = the_step<plan::MountDisk>(plan).size;
   plan::take_out(plan, Protection::disk_limit);
-  EXPECT_GT(step_of<plan::MountDisk>(plan).size, before);
+  EXPECT_GT(the_step<plan::MountDisk>(plan).size, before);
   plan::take_out(plan, Protection::wall_limit);
   EXPECT_EQ(plan.policy.limits.wall_ms, policy::kUnlimited);
 }
@@ -203,16 +203,16 @@ TEST(Verify, RefusesWhatDoesNotFollowFromThePolicy) {
       {[](Plan& p) { p.cgroup.groups[0].limits.emplace_back("pids.max", "1"); }, "cgroup file"},
       {[](Plan& p) { p.cgroup.groups[0].controller = "devices"; }, "memory_limit"},
       {[](Plan& p) { p.cgroup.groups[0].limits.pop_back(); }, "memory_limit"},
-      {[](Plan& p) { step_of<plan::Capture>(p).steered.push_back({"0.0.0.0/0", {443}}); },
+      {[](Plan& p) { the_step<plan::Capture>(p).steered.push_back({"0.0.0.0/0", {443}}); },
        "capture"},
-      {[](Plan& p) { step_of<plan::Capture>(p).own_v4 = "10.0.0.1"; }, "capture"},
-      {[](Plan& p) { step_of<plan::MountDisk>(p).targets = {"/etc"}; }, "disk_limit"},
-      {[](Plan& p) { step_of<plan::MountProc>(p).masks.emplace_back("/etc/passwd"); }, "mask"},
-      {[](Plan& p) { step_of<plan::MountProc>(p).masks.clear(); }, "proc_masks"},
-      {[](Plan& p) { step_of<plan::Landlock>(p).write.emplace_back("/usr"); }, "Landlock"},
-      {[](Plan& p) { step_of<plan::Rlimits>(p).files = 1 << 30; }, "rlimits"},
-      {[](Plan& p) { step_of<plan::MapUsers>(p).count = 1; }, "user_namespace"},
-      {[](Plan& p) { step_of<plan::TrustBundle>(p).targets = {"/usr/bin/sh"}; }, "trust bundle"},
+      {[](Plan& p) { the_step<plan::Capture>(p).own_v4 = "10.0.0.1"; }, "capture"},
+      {[](Plan& p) { the_step<plan::MountDisk>(p).targets = {"/etc"}; }, "disk_limit"},
+      {[](Plan& p) { the_step<plan::MountProc>(p).masks.emplace_back("/etc/passwd"); }, "mask"},
+      {[](Plan& p) { the_step<plan::MountProc>(p).masks.clear(); }, "proc_masks"},
+      {[](Plan& p) { the_step<plan::Landlock>(p).write.emplace_back("/usr"); }, "Landlock"},
+      {[](Plan& p) { the_step<plan::Rlimits>(p).files = 1 << 30; }, "rlimits"},
+      {[](Plan& p) { the_step<plan::MapUsers>(p).count = 1; }, "user_namespace"},
+      {[](Plan& p) { the_step<plan::TrustBundle>(p).targets = {"/usr/bin/sh"}; }, "trust bundle"},
   };
   for (const auto& one : cases) {
     Plan plan = made(plan::testing::full_policy());
@@ -226,9 +226,9 @@ TEST(Verify, MasksOutsideOfProcLieBelowReadOnlyPaths) {
   Policy policy = plan::testing::full_policy();
   policy.filesystem.read_only = {"/srv/data"};
   Plan plan = made(policy);
-  const std::size_t of_proc = step_of<plan::MountProc>(plan).masks.size();
+  const std::size_t of_proc = the_step<plan::MountProc>(plan).masks.size();
   ASSERT_TRUE(plan::hide(plan, {"/srv/data/.env", "/srv/data/a/id_rsa"}));
-  EXPECT_EQ(step_of<plan::MountProc>(plan).masks.size(), of_proc + 2);
+  EXPECT_EQ(the_step<plan::MountProc>(plan).masks.size(), of_proc + 2);
   EXPECT_EQ(plan::hidden(plan), (std::vector<std::string>{"/srv/data/.env", "/srv/data/a/id_rsa"}));
   EXPECT_TRUE(plan::verify(plan)) << plan::verify(plan).error().line();
 
@@ -236,13 +236,13 @@ TEST(Verify, MasksOutsideOfProcLieBelowReadOnlyPaths) {
                            "/etc/passwd", "/srv/data/.env\n", "srv/data/.env"}) {
     Plan other = made(policy);
     EXPECT_FALSE(plan::hide(other, {path})) << path;
-    step_of<plan::MountProc>(other).masks.emplace_back(path);
+    the_step<plan::MountProc>(other).masks.emplace_back(path);
     expect_refused(other, "mask");
   }
   const std::vector<std::string> many(4097, "/srv/data/.env");
   Plan other = made(policy);
   EXPECT_FALSE(plan::hide(other, many));
-  auto& masks = step_of<plan::MountProc>(other).masks;
+  auto& masks = the_step<plan::MountProc>(other).masks;
   masks.insert(masks.end(), many.begin(), many.end());
   expect_refused(other, "masks");
 }

@@ -75,10 +75,7 @@ bool is_random(std::string_view value) {
 }
 
 bool names_a_secret(std::string_view name) {
-  std::string upper(name);
-  for (char& c : upper) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
+  const std::string upper = base::to_upper(name);
   return std::ranges::any_of(kNames, [&](std::string_view word) {
     return upper == word || upper.ends_with("_" + std::string(word));
   });

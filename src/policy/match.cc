@@ -21,17 +21,9 @@ bool has_port(const std::vector<std::uint16_t>& ports, std::uint16_t port) {
 
 // --- Methods -------------------------------------------------------------------------------
 
-std::string upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return out;
-}
-
 // Never a matter of policy: they reflect credentials or open tunnels inside of tunnels.
 bool is_forbidden_method(std::string_view method) {
-  const std::string known = upper(method);
+  const std::string known = base::to_upper(method);
   return known == "TRACE" || known == "TRACK" || known == "CONNECT";
 }
 
@@ -43,9 +35,9 @@ bool names_method(const std::vector<std::string>& methods, std::string_view meth
 
 // Servers that take `delete` for DELETE exist, so what is denied is denied in any case.
 bool denies_method(const std::vector<std::string>& denied, std::string_view method) {
-  const std::string asked = upper(method);
+  const std::string asked = base::to_upper(method);
   return std::ranges::any_of(denied, [&](const std::string& one) {
-    const std::string known = upper(one);
+    const std::string known = base::to_upper(one);
     return known == asked || (known == "GET" && asked == "HEAD");
   });
 }
@@ -57,7 +49,7 @@ std::vector<std::string> methods_of(const Request& request) {
     for (const auto& [name, value] : *fields) {
       if (name == "x-http-method-override" || name == "x-http-method" ||
           name == "x-method-override" || name == "x-original-method") {
-        methods.push_back(upper(value));
+        methods.push_back(base::to_upper(value));
       }
     }
   }

@@ -68,11 +68,7 @@ base::Result<std::string> canonical_method(std::string_view text) {
   if (!good) {
     static constexpr std::array<std::string_view, 7> kCommon = {"GET",   "HEAD",   "POST",   "PUT",
                                                                 "PATCH", "DELETE", "OPTIONS"};
-    std::string upper(text.substr(0, 32));
-    for (char& c : upper) {
-      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    }
-    const std::string near = base::closest(upper, kCommon);
+    const std::string near = base::closest(base::to_upper(text.substr(0, 32)), kCommon);
     return fault("no method" + (near.empty() ? "" : " (did you mean " + near + ")"),
                  "expected a method in capitals such as \"GET\"");
   }

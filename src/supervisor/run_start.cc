@@ -30,14 +30,6 @@ confine::Profile profile_of(policy::SeccompProfile profile) {
   return confine::Profile::strict;
 }
 
-template <class Wanted>
-const Wanted* step_of(const plan::Plan& plan) {
-  for (const auto& step : plan.steps) {
-    if (const auto* found = std::get_if<Wanted>(&step)) return found;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 base::Status Run::receive_launch() {
@@ -159,10 +151,10 @@ base::Status Run::start_command() {
     exec.env.back().append("=").append(value);
   }
   exec.cwd = plan_.command.cwd;
-  exec.drop_capabilities = step_of<plan::DropCapabilities>(plan_) != nullptr;
-  exec.no_new_privs = step_of<plan::NoNewPrivs>(plan_) != nullptr;
-  if (const auto* rlimits = step_of<plan::Rlimits>(plan_)) exec.files = rlimits->files;
-  if (const auto* seccomp = step_of<plan::Seccomp>(plan_)) {
+  exec.drop_capabilities = plan::step_of<plan::DropCapabilities>(plan_) != nullptr;
+  exec.no_new_privs = plan::step_of<plan::NoNewPrivs>(plan_) != nullptr;
+  if (const auto* rlimits = plan::step_of<plan::Rlimits>(plan_)) exec.files = rlimits->files;
+  if (const auto* seccomp = plan::step_of<plan::Seccomp>(plan_)) {
     exec.filter = confine::as_bytes(confine::filter(profile_of(seccomp->profile)));
   }
   record(command_started(plan_));

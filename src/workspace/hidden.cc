@@ -14,10 +14,6 @@
 namespace workspace {
 namespace {
 
-bool lies_below(std::string_view path, std::string_view folder) {
-  return path.starts_with(folder) && path.substr(folder.size()).starts_with('/');
-}
-
 class Search {
  public:
   Search(std::span<const std::string> folders, std::span<const std::string> hide,
@@ -71,8 +67,9 @@ class Search {
     }
     const auto real = os::real_path(path);
     if (!real) return;
-    const bool shown = std::ranges::any_of(
-        folders_, [&](const auto& folder) { return lies_below(*real, folder); });
+    const bool shown = std::ranges::any_of(folders_, [&](const auto& folder) {
+      return *real != folder && base::is_within(*real, folder);
+    });
     if (shown) found_.insert(*real);
   }
 

@@ -199,7 +199,7 @@ class Taking {
 
   [[nodiscard]] bool below_clash(const std::string& path) const {
     return std::ranges::any_of(clashes_, [&](const std::string& folder) {
-      return path.starts_with(folder) && path[folder.size()] == '/';
+      return path != folder && base::is_within(path, folder);
     });
   }
 

@@ -97,23 +97,24 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
   prepared.plan = &plan;
   prepared.inputs = &inputs;
   prepared.workload = kWorkload;
-  prepared.enters_cgroup = step_of<plan::EnterCgroup>(plan) != nullptr;
-  if (const auto* clone = step_of<plan::CloneNamespaces>(plan)) {
+  prepared.enters_cgroup = plan::step_of<plan::EnterCgroup>(plan) != nullptr;
+  if (const auto* clone = plan::step_of<plan::CloneNamespaces>(plan)) {
     TRY(take_kinds(clone->kinds, prepared));
   }
-  if (prepared.user_space != (step_of<plan::MapUsers>(plan) != nullptr)) {
+  if (prepared.user_space != (plan::step_of<plan::MapUsers>(plan) != nullptr)) {
     return base::bad_input("MapUsers", "a user namespace and its map go together", {});
   }
-  if (const auto* capture = step_of<plan::Capture>(plan)) TRY(take_capture(*capture, prepared));
-  if (const auto* root = step_of<plan::MountRoot>(plan)) {
+  if (const auto* capture = plan::step_of<plan::Capture>(plan))
+    TRY(take_capture(*capture, prepared));
+  if (const auto* root = plan::step_of<plan::MountRoot>(plan)) {
     if ((prepared.spaces & CLONE_NEWNS) == 0) {
       return base::bad_input("MountRoot", "no mount namespace", "CloneNamespaces with mount");
     }
     prepared.root_size = size_option(root->size + inputs.trust_bundle.size());
   }
-  if (const auto* dev = step_of<plan::MountDev>(plan))
+  if (const auto* dev = plan::step_of<plan::MountDev>(plan))
     prepared.shm_size = size_option(dev->shm_size);
-  prepared.disk = step_of<plan::MountDisk>(plan);
+  prepared.disk = plan::step_of<plan::MountDisk>(plan);
   if (prepared.disk != nullptr) {
     for (const auto& target : prepared.disk->targets) {
       if (!target.starts_with('/')) return base::bad_input("MountDisk", target, "an absolute path");

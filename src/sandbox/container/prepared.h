@@ -49,13 +49,4 @@ inline constexpr std::uint32_t kWorkload = 1000;  // uid and gid of the commands
 // The cgroups of a plan, for priv.
 [[nodiscard]] std::vector<priv::GroupSpec> group_specs(const plan::Plan& plan);
 
-// The step of that kind, or nullptr.
-template <class T>
-[[nodiscard]] const T* step_of(const plan::Plan& plan) {
-  for (const auto& step : plan.steps) {
-    if (const T* held = std::get_if<T>(&step)) return held;
-  }
-  return nullptr;
-}
-
 }  // namespace sandbox

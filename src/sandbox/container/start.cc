@@ -140,8 +140,9 @@ base::Status Start::take(ReceivedNote& received) {
       if (!prepared_.user_space) return give_parts();
       return {};
     case NoteKind::user_space:
-      TRY_IN("MapUsers", priv::write_user_maps(badge(), outer_.pid(), held_.owner,
-                                               step_of<plan::MapUsers>(*prepared_.plan)->count));
+      TRY_IN("MapUsers",
+             priv::write_user_maps(badge(), outer_.pid(), held_.owner,
+                                   plan::step_of<plan::MapUsers>(*prepared_.plan)->count));
       user_space_ = TRY_IN("MapUsers", priv::user_namespace_of(badge(), outer_.pid()));
       return give_parts();
     case NoteKind::sockets:
@@ -221,7 +222,7 @@ base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan,
 }
 
 base::Status prepare_spare(const plan::Plan& plan) {
-  const auto* disk = step_of<plan::MountDisk>(plan);
+  const auto* disk = plan::step_of<plan::MountDisk>(plan);
   if (disk == nullptr) return {};
   return priv::fill_shelf(badge(), plan.state_dir, {disk->size, disk->inodes});
 }

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "os/os.h"
+
 namespace sandbox {
 
 void Note::say(std::string_view what) {
@@ -48,11 +50,7 @@ base::Result<ReceivedNote> receive_note(int channel) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
-  ssize_t got = -1;
-  // ECONNRESET tells once that the other end went with notes unread, ahead of what it had sent.
-  do {
-    got = ::recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
-  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+  const ssize_t got = os::receive(channel, message, MSG_CMSG_CLOEXEC);
   if (got < 0) return base::system_error("start channel");
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
