@@ -55,7 +55,7 @@ set(python_environment PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=${CMAKE_SOURCE_DIR}/
 function(cerco_script name script lane build)
   add_test(NAME ${name} COMMAND /usr/bin/python3 -m pytest -q -p no:cacheprovider -rs ${script}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS ${lane} TIMEOUT 3000
+  set_tests_properties(${name} PROPERTIES LABELS ${lane} TIMEOUT 5400
     ENVIRONMENT "${python_environment};CERCO_BUILD=${build}")
   if(NOT name MATCHES "^(mutation|cases|frame)[.]")
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
@@ -105,4 +105,8 @@ endforeach()
 add_test(NAME style.format COMMAND ${CMAKE_SOURCE_DIR}/tools/format --check)
 set_tests_properties(style.format PROPERTIES LABELS full)
 add_test(NAME style.tidy COMMAND ${CMAKE_SOURCE_DIR}/tools/tidy ${CERCO_LANE})
-set_tests_properties(style.tidy PROPERTIES LABELS full TIMEOUT 3000)
+set(seconds 3000)
+if(CERCO_LANE STREQUAL "long")  # the whole tree, with the analyser
+  set(seconds 9000)
+endif()
+set_tests_properties(style.tidy PROPERTIES LABELS full TIMEOUT ${seconds})
