@@ -24,6 +24,9 @@ foreach(module base os priv confine policy plan ipc http journal host workspace 
     if(TARGET cerco-init)
       add_dependencies(${module}_tests cerco-init)
     endif()
+    if(module STREQUAL "gateway" AND TARGET cerco-gateway)
+      add_dependencies(gateway_tests cerco-gateway)  # process_test starts it
+    endif()
     if(module STREQUAL "gateway")
       target_precompile_headers(gateway_tests PRIVATE ${CMAKE_SOURCE_DIR}/cmake/asio_pch.h)
     elseif(module STREQUAL "base")

@@ -87,7 +87,8 @@ def tree(tmp_path_factory):
     built = run(folder, "cmake", "--build", "--preset", "sanitize", "--target", *[f"{module}_tests" for module in modules])
     assert built.returncode == 0, built.stdout[-3000:]
     for module in modules:
-        assert run(folder, f"build-sanitize/{module}_tests").returncode == 0, f"{module}_tests pass before anything is weakened"
+        whole = run(folder, f"build-sanitize/{module}_tests")
+        assert whole.returncode == 0, f"{module}_tests pass before anything is weakened:\n{(whole.stdout + whole.stderr)[-3000:]}"
     return folder
 
 
