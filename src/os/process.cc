@@ -105,12 +105,14 @@ base::Result<Child> spawn(std::span<const std::string> argv, std::span<const std
   const int parent = ::getpid();
   // It runs in our memory until it executes, so that no page table is copied: become() touches
   // nothing but its own stack.
-  // NOLINTNEXTLINE(bugprone-unsafe-functions): posix_spawn cannot do what become() does
+  // posix_spawn cannot do what become() does.
+  // NOLINTNEXTLINE(bugprone-unsafe-functions,clang-analyzer-security.insecureAPI.vfork)
   const int pid = ::vfork();
   if (pid < 0) return base::system_error("vfork");
   if (pid == 0) {
     // The report pipe itself must survive until execve: move it out of the way of the numbers to
     // fill.
+    // NOLINTNEXTLINE(clang-analyzer-unix.Vfork): a bare system call, and one word on our own stack
     const int out = ::fcntl(writer.get(), F_DUPFD_CLOEXEC, 300);
     const char* step = become(args.data(), variables.data(), sorted, parent);
     const int number = errno;

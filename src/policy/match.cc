@@ -81,9 +81,10 @@ bool same_field(std::string_view a, std::string_view b) {
 
 bool headers_pass(const HeaderRules& rules, const Request& request) {
   for (const auto* fields : {&request.headers, &request.dropped}) {
-    for (const auto& [name, value] : *fields) {
+    for (const auto& field : *fields) {
+      const std::string& name = field.first;
       if (std::ranges::any_of(rules.forbid,
-                              [&](const std::string& one) { return same_field(one, name); })) {
+                              [&name](const std::string& one) { return same_field(one, name); })) {
         return false;
       }
     }
