@@ -44,6 +44,20 @@ TEST(Widest, IsTheRuleThatCouldCarryMostOut) {
   EXPECT_TRUE(widest({}, {}).starts_with("none over the network"));
 }
 
+TEST(Widest, IsTheInternetWhereItIsOpen) {
+  Policy policy;
+  policy.egress = {rule("deep", "**.deep.test", {443})};
+  policy.network.fallback = policy::NetworkDefault::open_public;
+  const plan::BlastRadius open = plan::blast_radius(made(policy));
+  EXPECT_TRUE(open.widest.starts_with("the whole public internet")) << open.widest;
+  EXPECT_TRUE(open.reach.front().starts_with("the whole public internet")) << open.reach.front();
+  Plan plan = made(policy);
+  plan.policy.network = {.mode = policy::NetworkMode::audit};
+  const plan::BlastRadius audit = plan::blast_radius(plan);
+  EXPECT_TRUE(audit.widest.starts_with("the whole public internet")) << audit.widest;
+  EXPECT_TRUE(audit.reach.front().starts_with("NOTHING IS ENFORCED")) << audit.reach.front();
+}
+
 TEST(Widest, CredentialsWeighMost) {
   const std::string way = widest({rule("index", "pypi.test", {443}),
                                   inspected("api", "api.test", {"GET", "POST"}, {"/v1/**"})},

@@ -38,6 +38,13 @@ bool deny_holds(const Deny& deny, std::string_view tcp) {
 base::Status check_names(Reading& reading, const Policy& policy) {
   std::set<std::string> seen;
   for (std::size_t i = 0; i < policy.egress.size(); ++i) {
+    if (policy.egress[i].name == kPublicRule) {
+      return base::bad_input(
+          reading.origins[fmt::format("egress[{}]", i)],
+          fmt::format("egress[{}]: \"{}\" stands in the journal for network.default = \"public\"",
+                      i, kPublicRule),
+          "expected another name");
+    }
     if (seen.insert(policy.egress[i].name).second) continue;
     return base::bad_input(
         reading.origins[fmt::format("egress[{}]", i)],

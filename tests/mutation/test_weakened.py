@@ -10,16 +10,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # module, file, the line as it is, the line made weaker
 WEAKENINGS = [
     # policy: which requests a rule allows
-    ("policy", "match.cc", 'return known == "TRACE" ||', 'return known == "TRACES" ||'),
-    ("policy", "match.cc", 'if (!rule.encoded_slash && path.contains("%2F")) return false;', ""),
-    ("policy", "match.cc", "if (value != wanted.second) return false;", ""),
-    ("policy", "match.cc", "if (narrow > best) out.clear();", ""),
-    ("policy", "match.cc", "return path_matches(one, request.path) || path_matches(one, loosest);", "return path_matches(one, request.path);"),
+    ("policy", "counting.cc", 'return known == "TRACE" ||', 'return known == "TRACES" ||'),
+    ("policy", "counting.cc", 'if (!rule.encoded_slash && path.contains("%2F")) return false;', ""),
+    ("policy", "counting.cc", "if (value != wanted.second) return false;", ""),
+    ("policy", "counting.cc", "if (narrow > best) out.clear();", ""),
+    ("policy", "counting.cc", "return path_matches(one, request.path) || path_matches(one, loosest);", "return path_matches(one, request.path);"),
     ("policy", "match.cc", "return path_matches(pattern, request.path) && path_matches(pattern, loosest);",
      "return path_matches(pattern, request.path);"),
     ("policy", "match.cc", 'if (judgement.guard == Guard::never) return refuse("range", "");', ""),
     ("policy", "match.cc", 'if (!blocked_name(host).empty()) return refuse("blocked-name", "");', ""),
     ("policy", "match.cc", 'if (connection_denied(policy, host, request.port)) return refuse("deny-rule", "");', ""),
+    ("policy", "match.cc", "if ((!open && !audit) || request.host.name == kHostName) return refusal;", "if (!open && !audit) return refusal;"),
+    ("policy", "match.cc", "const bool told = web || looks_inside(policy, request.host.name, request.port);", "const bool told = web;"),
+    ("policy", "match.cc", "named.empty() && is_public_open(policy));", "is_public_open(policy));"),
+    ("policy", "match.cc", "if (!fixable || policy.network.mode != NetworkMode::audit)", "if (policy.network.mode != NetworkMode::audit)"),
     ("policy", "match.cc", "if (request_denied(policy, request, methods))", "if (false && request_denied(policy, request, methods))"),
     ("policy", "match.cc", "if (request.scheme != Scheme::tls && !(request.scheme == Scheme::http && host == kHostName))\n    return false;", ""),
     ("policy", "path.cc", 'if (name == "." || name == "..") return bad_path("a dot segment");', ""),
@@ -31,6 +35,7 @@ WEAKENINGS = [
     ("policy", "address.cc", '{"2002::", 16, "6to4", 2, 0},', '{"2002::", 16, "6to4", 4, 0},'),
     ("policy", "address.cc", "static_cast<std::uint8_t>(0xff00U >> rest)", "static_cast<std::uint8_t>(0xfe00U >> rest)"),
     # gateway: the address that is dialled
+    ("gateway", "session.cc", "if (target.literal) return literal_problem(core, target, hello);", "if (target.literal) return {};"),
     ("gateway", "guard.cc", 'if (within(local.own, plain)) return "own-address";', ""),
     ("gateway", "guard.cc", "if (judgement.guard == policy::Guard::never) return judgement.reason;", ""),
     # http: what two parsers could read differently, and where a secret shows
