@@ -31,7 +31,7 @@ TEST(Main, StatusesAndTexts) {
       Case{{"policy"}, 2, "expected one of show, apply, suggest, schema", ""},
       Case{{"policy", "shwo"}, 2, "did you mean show", ""},
       Case{{"credential", "x"}, 2, "expected one of ls", ""},
-      Case{{"doctor"}, 2, "doctor: not carried out yet", ""},
+      Case{{"attack"}, 2, "attack: not carried out yet", ""},
       Case{{"exec", "x", "--", "y"}, 125, "exec: not carried out yet", ""},
       Case{{"attach", "x"}, 125, "attach: not carried out yet", ""},
       Case{{"version"}, 0, "", "cerco "},

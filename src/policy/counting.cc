@@ -73,15 +73,17 @@ bool same_field(std::string_view a, std::string_view b) {
       [](char c) { return c == '_' ? '-' : c; });
 }
 
+bool is_forbidden_field(const HeaderRules& rules, std::string_view name) {
+  return std::ranges::any_of(rules.forbid,
+                             [&](const std::string& one) { return same_field(one, name); });
+}
+
 }  // namespace
 
 bool headers_pass(const HeaderRules& rules, const Request& request) {
   for (const auto* fields : {&request.headers, &request.dropped}) {
     for (const auto& [name, value] : *fields) {
-      if (std::ranges::any_of(rules.forbid,
-                              [&](const std::string& one) { return same_field(one, name); })) {
-        return false;
-      }
+      if (is_forbidden_field(rules, name)) return false;
     }
   }
   return std::ranges::all_of(rules.require, [&](const auto& wanted) {
