@@ -59,8 +59,9 @@ base::Result<int> doctor(const World& world, const Parsed& parsed) {
   for (const auto& one : tiers) out += line_of(one);
   out += "\nprotections that the policy asks for\n";
   for (const auto& one : protections) out += line_of(one);
-  out += whole ? "\nThis host gives all that was asked for.\n"
-               : fmt::format("\nThis host does not give all that was asked for (tier {}).\n", asked);
+  out += whole
+             ? "\nThis host gives all that was asked for.\n"
+             : fmt::format("\nThis host does not give all that was asked for (tier {}).\n", asked);
   print(world, out);
   return whole ? 0 : 1;
 }

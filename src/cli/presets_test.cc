@@ -24,14 +24,18 @@ policy::Policy policy_of(std::string_view tool, const std::vector<std::string>& 
 bool allows(const policy::Policy& policy, const std::string& method, const std::string& host,
             const std::string& path, policy::Scheme scheme = policy::Scheme::tls,
             std::uint16_t port = 443) {
-  return policy::decide_request(
-             policy, {.scheme = scheme, .host = {.name = host}, .port = port, .method = method, .path = path})
+  return policy::decide_request(policy, {.scheme = scheme,
+                                         .host = {.name = host},
+                                         .port = port,
+                                         .method = method,
+                                         .path = path})
       .allow;
 }
 
 // N190: what publishes is refused, whatever the tool calls it.
 TEST(PresetRules, ReadAndDoNotPublish_N190) {
-  const policy::Policy pip = policy_of("pip", {"https://index.test/simple/", "https://files.test/"});
+  const policy::Policy pip =
+      policy_of("pip", {"https://index.test/simple/", "https://files.test/"});
   EXPECT_TRUE(allows(pip, "GET", "index.test", "/simple/requests/"));
   EXPECT_TRUE(allows(pip, "HEAD", "files.test", "/packages/x.whl"));
   EXPECT_FALSE(allows(pip, "POST", "index.test", "/legacy/"));
@@ -50,9 +54,11 @@ TEST(PresetRules, ReadAndDoNotPublish_N190) {
 // Mirrors keep the files beside the index.
 TEST(PresetRules, AMirrorsFilesLieBesideItsIndex) {
   const policy::Policy pip = policy_of("pip", {"https://mirror.test:8443/repository/pypi/simple"});
-  EXPECT_TRUE(allows(pip, "GET", "mirror.test", "/repository/pypi/packages/x.whl", policy::Scheme::tls, 8443));
+  EXPECT_TRUE(allows(pip, "GET", "mirror.test", "/repository/pypi/packages/x.whl",
+                     policy::Scheme::tls, 8443));
   EXPECT_FALSE(allows(pip, "GET", "mirror.test", "/repository/npm/x", policy::Scheme::tls, 8443));
-  const policy::Policy plain = policy_of("apt", {"http://deb.test/debian", "http://deb.test/debian"});
+  const policy::Policy plain =
+      policy_of("apt", {"http://deb.test/debian", "http://deb.test/debian"});
   EXPECT_EQ(plain.egress.size(), 1U);
   EXPECT_TRUE(allows(plain, "GET", "deb.test", "/debian/dists/x", policy::Scheme::http, 80));
   EXPECT_FALSE(allows(plain, "GET", "deb.test", "/debian/dists/x"));
@@ -69,8 +75,8 @@ TEST(PresetRules, GitFetchesAndDoesNotPush) {
 }
 
 TEST(PresetRules, WhatNoRuleCanNameIsAnError) {
-  for (const char* url : {"https://10.1.2.3/simple/", "https://h.test:x/", "https://h..test/", "https://h.test/a/../b",
-                          "https://h.test/a\"b/"}) {
+  for (const char* url : {"https://10.1.2.3/simple/", "https://h.test:x/", "https://h..test/",
+                          "https://h.test/a/../b", "https://h.test/a\"b/"}) {
     EXPECT_FALSE(cli::rules_for("pip", {.all = {{url, "conf"}}, .variables = {}})) << url;
   }
 }
@@ -83,9 +89,11 @@ TEST(PresetSource, FilesOfTheCallersComeFirst) {
   const auto tool = source("pip");
   ASSERT_TRUE(tool) << tool.error().line();
   EXPECT_EQ(tool->from, "PIP_INDEX_URL");
-  EXPECT_NE(tool->text.find("[environment.set]\nPIP_INDEX_URL = \"https://env.test/simple\""), std::string::npos)
+  EXPECT_NE(tool->text.find("[environment.set]\nPIP_INDEX_URL = \"https://env.test/simple\""),
+            std::string::npos)
       << tool->text;
-  const std::string path = home.write(".config/cerco/presets/pip.toml", "[[egress]]\nhost = \"mine.test\"\n");
+  const std::string path =
+      home.write(".config/cerco/presets/pip.toml", "[[egress]]\nhost = \"mine.test\"\n");
   const auto file = source("pip");
   ASSERT_TRUE(file) << file.error().line();
   EXPECT_EQ(file->from, path);

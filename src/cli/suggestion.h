@@ -40,7 +40,7 @@ class Suggestion {
   [[nodiscard]] const policy::Egress* read(const std::string& fix);
 
   std::map<std::string, std::optional<policy::Egress>> read_;  // by the fix's text, bounded
-  std::map<std::string, Rule> rules_;  // by host, port, scheme and methods
+  std::map<std::string, Rule> rules_;                          // by host, port, scheme and methods
   std::uint64_t more_ = 0;
 };
 

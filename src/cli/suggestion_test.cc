@@ -20,7 +20,8 @@ std::string line(std::string_view type, std::string_view verdict, std::string_vi
 
 const std::string kHost = "[[egress]]\nhost = \"a.test\"\n";
 std::string request(const std::string& method, const std::string& path) {
-  return "[[egress]]\nhost = \"api.test\"\nmethods = [\"" + method + "\"]\npaths = [\"" + path + "\"]\n";
+  return "[[egress]]\nhost = \"api.test\"\nmethods = [\"" + method + "\"]\npaths = [\"" + path +
+         "\"]\n";
 }
 
 TEST(Suggestion, OneRuleForEachHostAndMethod) {
@@ -33,9 +34,12 @@ TEST(Suggestion, OneRuleForEachHostAndMethod) {
   EXPECT_EQ(got.text(),
             "# UNTRUSTED: the code inside chose every host, method and path below.\n"
             "# Add to the policy what you know to be right, and nothing that you do not.\n"
-            "\n# asked for 3 times\n" + kHost +
-            "\n# asked for 3 times\n[[egress]]\nhost = \"api.test\"\nmethods = [\"GET\"]\npaths = [\"/a\", \"/b\"]\n"
-            "\n# asked for 1 time\n" + request("POST", "/c"));
+            "\n# asked for 3 times\n" +
+                kHost +
+                "\n# asked for 3 times\n[[egress]]\nhost = \"api.test\"\nmethods = "
+                "[\"GET\"]\npaths = [\"/a\", \"/b\"]\n"
+                "\n# asked for 1 time\n" +
+                request("POST", "/c"));
   const auto parsed = policy::parse(got.text(), "suggested", {}, {});
   ASSERT_TRUE(parsed) << parsed.error().line();
   EXPECT_EQ(parsed->policy.egress.size(), 3U);
@@ -51,7 +55,8 @@ TEST(Suggestion, NeverRangesCredentialsOrWhatIsNoRule) {
   got.look(line("dns.decision", "audit", kHost));
   got.look(line("egress.decision", "deny", ""));
   got.look(line("credential.refused", "deny", kHost));
-  got.look(line("egress.decision", "deny", kHost + "[network]\ndefault = \"public\"\n[[egress]]\nhost = \"b.test\"\n"));
+  got.look(line("egress.decision", "deny",
+                kHost + "[network]\ndefault = \"public\"\n[[egress]]\nhost = \"b.test\"\n"));
   got.look(line("egress.decision", "deny", "[[egress]]\ncidr = \"169.254.0.0/16\"\n"));
   got.look(line("egress.decision", "deny", "# x\n[[egress]]\nhost = \"*.com\"\n"));
   got.look("not json");
@@ -81,11 +86,14 @@ TEST(Suggestion, TheNarrowerRuleStays) {
 TEST(Suggestion, IsBounded) {
   Suggestion got;
   for (int i = 0; i < 600; ++i)
-    got.look(line("dns.decision", "deny", "[[egress]]\nhost = \"h" + std::to_string(i) + ".test\"\n"));
-  for (int i = 0; i < 300; ++i) got.look(line("egress.decision", "deny", "[[egress]]\nhost = \"h1.test\"\n"));
+    got.look(
+        line("dns.decision", "deny", "[[egress]]\nhost = \"h" + std::to_string(i) + ".test\"\n"));
+  for (int i = 0; i < 300; ++i)
+    got.look(line("egress.decision", "deny", "[[egress]]\nhost = \"h1.test\"\n"));
   EXPECT_NE(got.text().find("# and 100 more, to other places"), std::string::npos);
   Suggestion paths;
-  for (int i = 0; i < 300; ++i) paths.look(line("egress.decision", "deny", request("GET", "/" + std::to_string(i))));
+  for (int i = 0; i < 300; ++i)
+    paths.look(line("egress.decision", "deny", request("GET", "/" + std::to_string(i))));
   EXPECT_NE(paths.text().find("with more paths than are listed"), std::string::npos);
 }
 

@@ -63,10 +63,9 @@ base::Result<Indexes> pip_indexes(const ToolPlaces& places) {
   const std::string config = variable(places, "XDG_CONFIG_HOME").empty()
                                  ? places.home + "/.config"
                                  : variable(places, "XDG_CONFIG_HOME");
-  for (const std::string& path :
-       {std::string("/etc/xdg/pip/pip.conf"), std::string("/etc/pip.conf"),
-        places.home + "/.pip/pip.conf", config + "/pip/pip.conf",
-        variable(places, "PIP_CONFIG_FILE")}) {
+  for (const std::string& path : {std::string("/etc/xdg/pip/pip.conf"),
+                                  std::string("/etc/pip.conf"), places.home + "/.pip/pip.conf",
+                                  config + "/pip/pip.conf", variable(places, "PIP_CONFIG_FILE")}) {
     if (!path.empty()) TRY(take_pip_file(pip, places, path));
   }
   for (const auto& [name, value] :
@@ -90,7 +89,8 @@ base::Result<Indexes> pip_indexes(const ToolPlaces& places) {
   }
   if (!extra.empty()) indexes.variables["PIP_EXTRA_INDEX_URL"] = extra;
   if (!indexes.all.empty()) return indexes;
-  return no_index("pip", "expected index-url in pip.conf, PIP_INDEX_URL, or pip itself on this host");
+  return no_index("pip",
+                  "expected index-url in pip.conf, PIP_INDEX_URL, or pip itself on this host");
 }
 
 base::Result<Indexes> npm_indexes(const ToolPlaces& places) {
@@ -128,12 +128,14 @@ base::Result<Indexes> npm_indexes(const ToolPlaces& places) {
     const auto text = TRY(places.read(folder + own));
     if (!text) continue;
     std::string definition = between(*text, "define('registry',", "})");
-    if (definition.empty()) definition = between(*text, "registry: new Definition('registry',", "})");
+    if (definition.empty())
+      definition = between(*text, "registry: new Definition('registry',", "})");
     add_index(indexes, between(between(definition, "default:", ","), "'", "'"), folder + own);
     break;
   }
   if (!indexes.all.empty()) return indexes;
-  return no_index("npm", "expected registry in ~/.npmrc, NPM_CONFIG_REGISTRY, or npm itself on this host");
+  return no_index("npm",
+                  "expected registry in ~/.npmrc, NPM_CONFIG_REGISTRY, or npm itself on this host");
 }
 
 namespace {
@@ -142,8 +144,9 @@ namespace {
 base::Result<std::vector<std::pair<std::string, std::string>>> git_rewrites(
     const ToolPlaces& places) {
   std::vector<std::pair<std::string, std::string>> all;
-  for (const std::string& path : {std::string("/etc/gitconfig"), places.home + "/.config/git/config",
-                                  places.home + "/.gitconfig"}) {
+  for (const std::string& path :
+       {std::string("/etc/gitconfig"), places.home + "/.config/git/config",
+        places.home + "/.gitconfig"}) {
     const auto text = TRY(places.read(path));
     if (!text) continue;
     for (const Setting& setting : read_settings(*text, false)) {
@@ -184,18 +187,23 @@ const std::vector<std::string_view>& index_tools() {
 
 base::Result<Indexes> indexes_of(std::string_view tool, const ToolPlaces& places) {
   using Read = base::Result<Indexes> (*)(const ToolPlaces&);
-  static constexpr std::array<std::pair<std::string_view, Read>, 7> kReaders = {{
-      {"pip", pip_indexes}, {"npm", npm_indexes}, {"cargo", cargo_indexes}, {"go", go_indexes},
-      {"apt", apt_indexes}, {"maven", maven_indexes}, {"git", git_indexes}}};
+  static constexpr std::array<std::pair<std::string_view, Read>, 7> kReaders = {
+      {{"pip", pip_indexes},
+       {"npm", npm_indexes},
+       {"cargo", cargo_indexes},
+       {"go", go_indexes},
+       {"apt", apt_indexes},
+       {"maven", maven_indexes},
+       {"git", git_indexes}}};
   for (const auto& [name, read] : kReaders) {
     if (name == tool) return read(places);
   }
   const std::string near = base::closest(tool, index_tools());
-  return base::fail(base::Kind::not_found, "preset " + base::printable(tool),
-                    "there is none of that name" +
-                        (near.empty() ? "" : " (did you mean " + near + ")"),
-                    "expected pip, npm, cargo, go, apt, maven, git or a file of that name in "
-                    "/etc/cerco/presets or ~/.config/cerco/presets");
+  return base::fail(
+      base::Kind::not_found, "preset " + base::printable(tool),
+      "there is none of that name" + (near.empty() ? "" : " (did you mean " + near + ")"),
+      "expected pip, npm, cargo, go, apt, maven, git or a file of that name in "
+      "/etc/cerco/presets or ~/.config/cerco/presets");
 }
 
 }  // namespace host

@@ -28,8 +28,8 @@ struct Indexes {
   std::map<std::string, std::string> variables;
 };
 
-// Where tools keep their configuration. `read` gives a file's text, nullopt where there is none, and
-// an error for one that others may have written; `list` the names in a folder, sorted.
+// Where tools keep their configuration. `read` gives a file's text, nullopt where there is none,
+// and an error for one that others may have written; `list` the names in a folder, sorted.
 struct ToolPlaces {
   std::map<std::string, std::string> env;
   std::string home;
@@ -41,8 +41,8 @@ struct ToolPlaces {
 // The names that indexes_of() knows: pip, npm, cargo, go, apt, maven, git.
 [[nodiscard]] const std::vector<std::string_view>& index_tools();
 
-// missing where the tool is configured with no index that can be named; says what would be read. For
-// git these are the remotes of the repository that the caller stands in.
+// missing where the tool is configured with no index that can be named; says what would be read.
+// For git these are the remotes of the repository that the caller stands in.
 [[nodiscard]] base::Result<Indexes> indexes_of(std::string_view tool, const ToolPlaces& places);
 
 }  // namespace host

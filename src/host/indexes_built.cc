@@ -35,9 +35,10 @@ base::Result<Indexes> cargo_indexes(const ToolPlaces& places) {
     break;  // cargo reads one of the two
   }
   if (!indexes.all.empty()) return indexes;
-  return no_index("cargo",
-              "expected [source.crates-io] replace-with and that source's registry, or "
-              "[registries.NAME] index, in ~/.cargo/config.toml: cargo's own default is in no file");
+  return no_index(
+      "cargo",
+      "expected [source.crates-io] replace-with and that source's registry, or "
+      "[registries.NAME] index, in ~/.cargo/config.toml: cargo's own default is in no file");
 }
 
 namespace {
@@ -48,7 +49,8 @@ struct GoSetting {
 };
 
 base::Result<GoSetting> go_setting(const ToolPlaces& places, const std::string& name) {
-  if (const std::string value = variable(places, name); !value.empty()) return GoSetting{value, name};
+  if (const std::string value = variable(places, name); !value.empty())
+    return GoSetting{value, name};
   const std::string root = variable(places, "GOROOT");
   std::vector<std::string> files = {places.home + "/.config/go/env"};
   for (const std::string& folder : {root, std::string("/usr/local/go")}) {
@@ -82,15 +84,17 @@ base::Result<Indexes> go_indexes(const ToolPlaces& places) {
     usable += (usable.empty() ? "" : ",") + url;
   }
   if (indexes.all.empty()) {
-    return no_index("go", "expected a URL in GOPROXY (go env -w GOPROXY=…), or go.env of Go itself");
+    return no_index("go",
+                    "expected a URL in GOPROXY (go env -w GOPROXY=…), or go.env of Go itself");
   }
   if (!proxy.own) indexes.variables["GOPROXY"] = usable;
   // NAME, NAME+KEY or NAME+KEY URL; the name is a host.
   const GoSetting sums = TRY(go_setting(places, "GOSUMDB"));
   const auto words = words_of(sums.value);
   if (words.empty() || words[0] == "off") return indexes;
-  add_index(indexes, words.size() > 1 ? words[1] : "https://" + words[0].substr(0, words[0].find('+')),
-      sums.from);
+  add_index(indexes,
+            words.size() > 1 ? words[1] : "https://" + words[0].substr(0, words[0].find('+')),
+            sums.from);
   if (!sums.own) indexes.variables["GOSUMDB"] = sums.value;
   return indexes;
 }
@@ -148,15 +152,16 @@ base::Result<Indexes> apt_indexes(const ToolPlaces& places) {
     }
   }
   if (!indexes.all.empty()) return indexes;
-  return no_index("apt", "expected an http or https URI in /etc/apt/sources.list or sources.list.d");
+  return no_index("apt",
+                  "expected an http or https URI in /etc/apt/sources.list or sources.list.d");
 }
 
 // The mirrors and repositories of settings.xml; comments are taken out.
 base::Result<Indexes> maven_indexes(const ToolPlaces& places) {
   Indexes indexes;
-  for (const std::string& path : {places.home + "/.m2/settings.xml",
-                                  std::string("/etc/maven/settings.xml"),
-                                  std::string("/usr/share/maven/conf/settings.xml")}) {
+  for (const std::string& path :
+       {places.home + "/.m2/settings.xml", std::string("/etc/maven/settings.xml"),
+        std::string("/usr/share/maven/conf/settings.xml")}) {
     std::string text = TRY(places.read(path)).value_or("");
     for (auto at = text.find("<!--"); at != std::string::npos; at = text.find("<!--")) {
       const auto end = text.find("-->", at);
@@ -165,16 +170,17 @@ base::Result<Indexes> maven_indexes(const ToolPlaces& places) {
     for (const std::string_view element : {"mirror", "repository", "pluginRepository"}) {
       const std::string open = "<" + std::string(element) + ">";
       for (auto at = text.find(open); at != std::string::npos; at = text.find(open, at + 1)) {
-        const std::string body = between(std::string_view(text).substr(at), open,
-                                         "</" + std::string(element) + ">");
+        const std::string body =
+            between(std::string_view(text).substr(at), open, "</" + std::string(element) + ">");
         for (const std::string& word : words_of(between(body, "<url>", "</url>")))
           add_index(indexes, word, path);
       }
     }
   }
   if (!indexes.all.empty()) return indexes;
-  return no_index("maven", "expected a <mirror> in ~/.m2/settings.xml: Maven's own default is in no file "
-                       "that can be read");
+  return no_index("maven",
+                  "expected a <mirror> in ~/.m2/settings.xml: Maven's own default is in no file "
+                  "that can be read");
 }
 
 }  // namespace host

@@ -15,8 +15,8 @@ std::string trimmed(std::string_view text) {
 }
 
 std::string unquoted(std::string text) {
-  const bool quoted = text.size() >= 2 && (text[0] == '"' || text[0] == '\'') &&
-                      text.back() == text[0];
+  const bool quoted =
+      text.size() >= 2 && (text[0] == '"' || text[0] == '\'') && text.back() == text[0];
   return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
@@ -91,8 +91,8 @@ std::unexpected<base::Error> no_index(std::string tool, std::string expected) {
 
 void add_index(Indexes& indexes, std::string_view url, const std::string& from) {
   Index index = {plain_url(url), from};
-  const bool known = std::ranges::any_of(
-      indexes.all, [&](const Index& other) { return other.url == index.url; });
+  const bool known =
+      std::ranges::any_of(indexes.all, [&](const Index& other) { return other.url == index.url; });
   if (!index.url.empty() && !known) indexes.all.push_back(std::move(index));
 }
 

@@ -56,7 +56,8 @@ const std::vector<StandsOn>& stands_on() {
 }
 
 bool speaks_of(const Lack& lack, const std::vector<std::string_view>& words) {
-  return std::ranges::any_of(words, [&](std::string_view word) { return lack.what.contains(word); });
+  return std::ranges::any_of(words,
+                             [&](std::string_view word) { return lack.what.contains(word); });
 }
 
 }  // namespace
@@ -67,14 +68,14 @@ std::vector<Ability> tier_abilities(const policy::Policy& policy, const HostFact
   for (const policy::Tier tier : {policy::Tier::isolate, policy::Tier::container,
                                   policy::Tier::gvisor, policy::Tier::microvm}) {
     const bool built = tier == policy::Tier::container;
-    tiers.push_back(ability(std::string(policy::to_string(tier)),
-                            built ? all_lacks(policy, host) : unbuilt));
+    tiers.push_back(
+        ability(std::string(policy::to_string(tier)), built ? all_lacks(policy, host) : unbuilt));
   }
   return tiers;
 }
 
-// A lack that no one protection stands on (rights, the kernel's age, our own programs) is one of all
-// of them.
+// A lack that no one protection stands on (rights, the kernel's age, our own programs) is one of
+// all of them.
 std::vector<Ability> protection_abilities(const policy::Policy& policy, const HostFacts& host) {
   const std::vector<Lack> lacks = all_lacks(policy, host);
   std::vector<Lack> common;
@@ -84,8 +85,7 @@ std::vector<Ability> protection_abilities(const policy::Policy& policy, const Ho
     if (!single) common.push_back(lack);
   }
   std::vector<Ability> out;
-  for (const Protection protection :
-       required(policy, hold_limits(policy.limits, host).unheld)) {
+  for (const Protection protection : required(policy, hold_limits(policy.limits, host).unheld)) {
     std::vector<Lack> its = common;
     for (const StandsOn& one : stands_on()) {
       if (one.protection != protection) continue;

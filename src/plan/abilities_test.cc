@@ -22,8 +22,10 @@ TEST(Abilities, AWholeHostGivesAll) {
   const auto tiers = plan::tier_abilities({}, host);
   ASSERT_EQ(tiers.size(), 4U);
   EXPECT_TRUE(named(tiers, "container").given);
-  for (const char* later : {"isolate", "gvisor", "microvm"}) EXPECT_FALSE(named(tiers, later).given);
-  for (const Ability& one : plan::protection_abilities({}, host)) EXPECT_TRUE(one.given) << one.name;
+  for (const char* later : {"isolate", "gvisor", "microvm"})
+    EXPECT_FALSE(named(tiers, later).given);
+  for (const Ability& one : plan::protection_abilities({}, host))
+    EXPECT_TRUE(one.given) << one.name;
 }
 
 struct Row {
@@ -47,17 +49,20 @@ TEST(Abilities, WhatIsMissingIsNamedWithItsRemedy) {
     auto host = plan::testing::host();
     row.change(host);
     const auto all = plan::protection_abilities({}, host);
-    for (const Ability& one : all) EXPECT_EQ(one.given, one.name != row.protection) << row.protection << one.name;
+    for (const Ability& one : all)
+      EXPECT_EQ(one.given, one.name != row.protection) << row.protection << one.name;
     EXPECT_FALSE(named(all, row.protection).remedies.empty()) << row.protection;
     EXPECT_FALSE(named(plan::tier_abilities({}, host), "container").given) << row.protection;
-    EXPECT_FALSE(plan::make({}, host, plan::testing::ask(), plan::testing::letters)) << row.protection;
+    EXPECT_FALSE(plan::make({}, host, plan::testing::ask(), plan::testing::letters))
+        << row.protection;
   }
 }
 
 TEST(Abilities, AnOldKernelGivesNothing) {
   auto host = plan::testing::host();
   host.kernel_major = 5;
-  for (const Ability& one : plan::protection_abilities({}, host)) EXPECT_FALSE(one.given) << one.name;
+  for (const Ability& one : plan::protection_abilities({}, host))
+    EXPECT_FALSE(one.given) << one.name;
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 namespace policy {
 
 // The [[egress]] tables of one preset. `from` says who wrote them: a preset's own file, which
-// messages name with line and column, or the configuration of a tool that they were read from, which
-// may give variables of [environment] set as well.
+// messages name with line and column, or the configuration of a tool that they were read from,
+// which may give variables of [environment] set as well.
 struct PresetRules {
   std::string text;  // TOML
   std::string from;

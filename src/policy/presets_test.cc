@@ -10,16 +10,20 @@ namespace {
 
 base::Result<PresetRules> source(std::string_view name) {
   using enum PresetRules::Kind;
-  if (name == "one") return PresetRules{"[[egress]]\nhost = \"a.test\"\nmethods = [\"GET\"]\n", "/etc/one.toml"};
+  if (name == "one")
+    return PresetRules{"[[egress]]\nhost = \"a.test\"\nmethods = [\"GET\"]\n", "/etc/one.toml"};
   if (name == "two") {
     return PresetRules{
         "[[egress]]\nhost = \"b.test\"\n[[egress]]\nhost = \"c.test\"\n[environment]\nset = { X = "
         "\"from tool\", Y = \"from tool\" }\n",
         "/etc/tool.conf", tool};
   }
-  if (name == "settings") return PresetRules{"[limits]\nmemory = \"64GiB\"\n", "/etc/settings.toml"};
+  if (name == "settings")
+    return PresetRules{"[limits]\nmemory = \"64GiB\"\n", "/etc/settings.toml"};
   if (name == "variables")
-    return PresetRules{"[[egress]]\nhost = \"a.test\"\n[environment]\nset = { LD_PRELOAD = \"x\" }\n", "/etc/v.toml"};
+    return PresetRules{
+        "[[egress]]\nhost = \"a.test\"\n[environment]\nset = { LD_PRELOAD = \"x\" }\n",
+        "/etc/v.toml"};
   if (name == "nested") return PresetRules{"[[egress]]\npreset = \"one\"\n", "/etc/nested.toml"};
   if (name == "empty") return PresetRules{"", "/etc/empty.toml"};
   if (name == "bad") return PresetRules{"[[egress]]\nhost = \"1.2.3.4\"\n", "/etc/bad.toml"};
@@ -31,8 +35,9 @@ base::Result<Effective> with(const std::string& text) {
 }
 
 TEST(Presets, AreReplacedByTheirRules) {
-  const auto got = with("[[egress]]\npreset = \"two\"\n[[egress]]\nhost = \"z.test\"\n[[egress]]\nname = "
-                        "\"mirror\"\npreset = \"one\"\naddresses = [\"10.1.0.0/16\"]\n");
+  const auto got = with(
+      "[[egress]]\npreset = \"two\"\n[[egress]]\nhost = \"z.test\"\n[[egress]]\nname = "
+      "\"mirror\"\npreset = \"one\"\naddresses = [\"10.1.0.0/16\"]\n");
   ASSERT_TRUE(got) << got.error().line();
   const auto& egress = got->policy.egress;
   ASSERT_EQ(egress.size(), 4U);

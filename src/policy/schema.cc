@@ -19,7 +19,8 @@ Described describe() {
   Policy policy = defaults({});
   // No reader refuses to say what it reads; where one did, the schema would lack its key, which the
   // test of all keys notices.
-  if (const auto done = read_policy({reading, kNothing, ""}, policy); !done) described.shape.clear();
+  if (const auto done = read_policy({reading, kNothing, ""}, policy); !done)
+    described.shape.clear();
   for (const auto& [path, origin] : reading.origins) described.paths.push_back(path);
   return described;
 }

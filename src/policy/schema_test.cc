@@ -51,11 +51,11 @@ bool fits_table(const Node& schema, const Node& value) {
 
 bool fits_list(const Node& schema, const Node& value) {
   const Node* least = schema.find("minItems");
-  if (least != nullptr && value.items.size() < static_cast<std::size_t>(least->integer)) return false;
+  if (least != nullptr && value.items.size() < static_cast<std::size_t>(least->integer))
+    return false;
   const Node* items = schema.find("items");
-  return items == nullptr || std::ranges::all_of(value.items, [&](const Node& item) {
-           return fits(*items, item);
-         });
+  return items == nullptr ||
+         std::ranges::all_of(value.items, [&](const Node& item) { return fits(*items, item); });
 }
 
 // The part of JSON Schema that the schema is written in.
@@ -66,7 +66,8 @@ bool fits(const Node& schema, const Node& value) {
   const auto fits_it = [&](const Node& other) { return fits(other, value); };
   if (const Node* any = schema.find("anyOf"); any && std::ranges::none_of(any->items, fits_it))
     return false;
-  if (const Node* one = schema.find("oneOf"); one && std::ranges::count_if(one->items, fits_it) != 1)
+  if (const Node* one = schema.find("oneOf");
+      one && std::ranges::count_if(one->items, fits_it) != 1)
     return false;
   if (const Node* words = schema.find("enum")) {
     if (std::ranges::none_of(words->items, [&](const Node& word) { return same(word, value); }))
@@ -160,7 +161,8 @@ TEST(Schema, AKeyThatStandsElsewhereIsNamed) {
   };
   EXPECT_TRUE(says(OverrideKind::set, "memory=1GiB").contains("(did you mean limits.memory)"))
       << says(OverrideKind::set, "memory=1GiB");
-  EXPECT_TRUE(says(OverrideKind::set, "limits.resolvers=1").contains("did you mean network.resolvers"));
+  EXPECT_TRUE(
+      says(OverrideKind::set, "limits.resolvers=1").contains("did you mean network.resolvers"));
   EXPECT_TRUE(says(OverrideKind::set, "limits.memroy=1").contains("(did you mean memory)"));
 }
 

@@ -52,9 +52,8 @@ void warn_shared(Reading& reading, const Policy& policy, std::size_t index) {
 }
 
 bool covers_ports(const Deny& deny, const std::vector<std::uint16_t>& ports) {
-  return deny.ports.empty() || std::ranges::all_of(ports, [&](std::uint16_t port) {
-           return has_port(deny.ports, port);
-         });
+  return deny.ports.empty() ||
+         std::ranges::all_of(ports, [&](std::uint16_t port) { return has_port(deny.ports, port); });
 }
 
 // A rule of which a denial leaves nothing (F12).
@@ -90,10 +89,11 @@ void warn_by_name(Reading& reading, const Policy& policy, std::size_t index) {
   const bool open = policy.network.fallback == NetworkDefault::open_public;
   if (rule == policy.egress.end() && !open) return;
   const std::string by = open ? "network.default = \"public\"" : "rule \"" + rule->name + "\"";
-  warn(reading, path,
-       fmt::format("a denial by name does not hold the server's addresses, which {} opens; deny its "
-                   "cidr as well",
-                   by));
+  warn(
+      reading, path,
+      fmt::format("a denial by name does not hold the server's addresses, which {} opens; deny its "
+                  "cidr as well",
+                  by));
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ std::string rule(const std::string& lines) {
 
 // N49: anyone can get a name under these.
 TEST(Warnings, WildcardsOverHosting_N49) {
-  for (const char* host : {"*.amazonaws.com", "*.blob.core.windows.net", "*.r2.dev", "*.workers.dev",
-                           "*.ngrok.app", "*.trycloudflare.com", "**.pages.dev"}) {
+  for (const char* host : {"*.amazonaws.com", "*.blob.core.windows.net", "*.r2.dev",
+                           "*.workers.dev", "*.ngrok.app", "*.trycloudflare.com", "**.pages.dev"}) {
     const auto got = warnings_of(rule(std::string("host = \"") + host + "\""));
     ASSERT_FALSE(got.empty()) << host;
     EXPECT_TRUE(got[0].contains("anyone can get a name")) << got[0];
@@ -41,8 +41,10 @@ TEST(Warnings, TunnelsToSharedServers_N54) {
 // F12: a denial that leaves nothing of a rule is said to.
 TEST(Warnings, ADenialThatShadowsARule_F12) {
   const auto shadowed = [](const std::string& deny) {
-    const auto got = warnings_of(rule("name = \"x\"\nhost = \"a.example.com\"\nports = [443, 8443]") + "[[deny]]\n" + deny);
-    return std::ranges::any_of(got, [](const std::string& one) { return one.contains("shadows all of rule \"x\""); });
+    const auto got = warnings_of(
+        rule("name = \"x\"\nhost = \"a.example.com\"\nports = [443, 8443]") + "[[deny]]\n" + deny);
+    return std::ranges::any_of(
+        got, [](const std::string& one) { return one.contains("shadows all of rule \"x\""); });
   };
   EXPECT_TRUE(shadowed("host = \"a.example.com\"\n"));
   EXPECT_TRUE(shadowed("host = \"*.example.com\"\n"));
@@ -50,26 +52,31 @@ TEST(Warnings, ADenialThatShadowsARule_F12) {
   EXPECT_FALSE(shadowed("host = \"a.example.com\"\nports = [443]\n"));
   EXPECT_FALSE(shadowed("host = \"a.example.com\"\npaths = [\"/x\"]\n"));
   EXPECT_FALSE(shadowed("host = \"b.example.com\"\n"));
-  const auto all = warnings_of(rule("host = \"a.example.com\"") + "[[deny]]\ncidr = \"0.0.0.0/0\"\n");
+  const auto all =
+      warnings_of(rule("host = \"a.example.com\"") + "[[deny]]\ncidr = \"0.0.0.0/0\"\n");
   ASSERT_EQ(all.size(), 1U);
   EXPECT_TRUE(all[0].contains("shadows every allow: no IPv4 address is left")) << all[0];
   const auto star = testing::read("[[deny]]\nhost = \"*\"\n");
-  EXPECT_TRUE(testing::line_of(star).contains("what no rule allows is denied already")) << testing::line_of(star);
-  const auto raw = warnings_of(rule("name = \"db\"\ntcp = \"db.example.com:5432\"") + "[[deny]]\nhost = \"**.example.com\"\n");
+  EXPECT_TRUE(testing::line_of(star).contains("what no rule allows is denied already"))
+      << testing::line_of(star);
+  const auto raw = warnings_of(rule("name = \"db\"\ntcp = \"db.example.com:5432\"") +
+                               "[[deny]]\nhost = \"**.example.com\"\n");
   ASSERT_EQ(raw.size(), 1U);
   EXPECT_TRUE(raw[0].contains("shadows all of rule \"db\"")) << raw[0];
 }
 
 TEST(Warnings, ADenialByNameHoldsNoAddress) {
   const std::string deny = "[[deny]]\nhost = \"b.example.com\"\n";
-  for (const std::string& open : {rule("cidr = \"10.0.0.0/16\""), rule("tcp = \"93.184.216.34:443\""),
-                                  std::string("[network]\ndefault = \"public\"\n")}) {
+  for (const std::string& open :
+       {rule("cidr = \"10.0.0.0/16\""), rule("tcp = \"93.184.216.34:443\""),
+        std::string("[network]\ndefault = \"public\"\n")}) {
     const auto got = warnings_of(open + deny);
     ASSERT_EQ(got.size(), 1U) << open;
     EXPECT_TRUE(got[0].contains("deny its cidr as well")) << got[0];
   }
   EXPECT_TRUE(warnings_of(rule("tcp = \"db.example.com:5432\"") + deny).empty());
-  EXPECT_TRUE(warnings_of(rule("cidr = \"10.0.0.0/16\"") + "[[deny]]\ncidr = \"10.0.1.0/24\"\n").empty());
+  EXPECT_TRUE(
+      warnings_of(rule("cidr = \"10.0.0.0/16\"") + "[[deny]]\ncidr = \"10.0.1.0/24\"\n").empty());
 }
 
 }  // namespace
