@@ -101,6 +101,9 @@ TEST(Text, Glob) {
 TEST(Text, PrintableNeutralisesTerminalControls) {
   EXPECT_EQ(base::printable("a\x1b]52;c\x07"), "a\\x1b]52;c\\x07");
   EXPECT_EQ(base::printable("\xe2\x80\xae"), "\\u{202e}");
+  // Tag characters say what no terminal shows.
+  EXPECT_EQ(base::printable("a\xf3\xa0\x80\x81\xf3\xa0\x81\xbf"), "a\\u{e0001}\\u{e007f}");
+  EXPECT_EQ(base::printable("\xf3\xa0\x84\x80"), "\xf3\xa0\x84\x80");
   EXPECT_EQ(base::printable("\xff"), "\\xff");
   EXPECT_EQ(base::printable("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f");
 }

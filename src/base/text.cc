@@ -176,7 +176,8 @@ std::pair<std::size_t, std::uint32_t> decode_utf8(std::string_view text) {
 bool harmful(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C ||
          (code >= 0x200B && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
-         (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;
+         (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF ||
+         (code >= 0xE0000 && code <= 0xE007F);  // tags: text that no terminal shows
 }
 
 }  // namespace

@@ -137,6 +137,8 @@ struct KnownRun {
 // RUN of the contract: an exact name (of several the run that lives, else the last one), else an
 // exact id, else a unique prefix of an id. not_found else.
 [[nodiscard]] base::Result<KnownRun> find_run(const World& world, std::string_view text);
+// The id of RUN; also of a run of which only the journal is left.
+[[nodiscard]] base::Result<std::string> find_journal(const World& world, const std::string& text);
 // Whether text has the form of an id: 12 characters of a-z2-7.
 [[nodiscard]] bool is_run_id(std::string_view text);
 
@@ -177,6 +179,9 @@ base::Result<int> log(const World& world, const Parsed& parsed);
 base::Result<int> log_show(const World& world, const Parsed& parsed);
 base::Result<int> log_verify(const World& world, const Parsed& parsed);
 base::Result<int> policy_show(const World& world, const Parsed& parsed);
+base::Result<int> policy_schema(const World& world, const Parsed& parsed);
+base::Result<int> policy_suggest(const World& world, const Parsed& parsed);
+base::Result<int> doctor(const World& world, const Parsed& parsed);
 base::Result<int> why(const World& world, const Parsed& parsed);
 
 }  // namespace cli

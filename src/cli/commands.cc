@@ -116,8 +116,20 @@ std::vector<Command> make_commands() {
                  "print the effective policy and where each value comes from",
                  with_policy_flags({kHelp, kJson}), Words::anywhere, 2, policy_show});
   all.push_back(later("policy apply", "RUN", "change the policy of a run"));
-  all.push_back(later("policy suggest", "RUN", "the narrowest policy for what a run did"));
-  all.push_back(later("policy schema", "", "print the JSON Schema of the policy"));
+  all.push_back({"policy suggest",
+                 "RUN",
+                 "the narrowest rules for what a run was refused",
+                 {kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 policy_suggest});
+  all.push_back({"policy schema",
+                 "",
+                 "print the JSON Schema of the policy",
+                 {kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 policy_schema});
   all.push_back({"check", "[--strict] [POLICY FLAGS] [-- CMD [ARG]…]",
                  "print what a run would do and what it could reach",
                  with_policy_flags(
@@ -133,7 +145,12 @@ std::vector<Command> make_commands() {
                           kHelp,
                           kJson}),
        Words::anywhere, 2, why});
-  all.push_back(later("doctor", "[--canary]", "say what this host can give"));
+  all.push_back(
+      {"doctor", "[POLICY FLAGS]", "say what this host can give and what would do where it cannot",
+       with_policy_flags({{"--canary", 0, "", "try a run with planted credentials", Built::not_yet},
+                          kHelp,
+                          kJson}),
+       Words::anywhere, 2, doctor});
   all.push_back(later("attack", "…", "try to get out of a sandbox"));
   all.push_back(
       {"log",

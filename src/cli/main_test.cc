@@ -32,7 +32,7 @@ TEST(Main, StatusesAndTexts) {
       Case{{"policy"}, 2, "expected one of show, apply, suggest, schema", ""},
       Case{{"policy", "shwo"}, 2, "did you mean show", ""},
       Case{{"credential", "x"}, 2, "expected one of ls", ""},
-      Case{{"doctor"}, 2, "doctor: not carried out yet", ""},
+      Case{{"attack"}, 2, "attack: not carried out yet", ""},
       Case{{"exec", "x", "--", "y"}, 125, "x: no such run", ""},
       Case{{"exec", "x"}, 125, "no command after `--`", ""},
       Case{{"exec", "--", "y"}, 125, "no RUN", ""},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/cli.h"
+#include "cli/presets.h"
 #include "host/host.h"
 #include "os/caller.h"
 #include "os/os.h"
@@ -71,13 +72,12 @@ std::vector<Flag> with_policy_flags(std::vector<Flag> more) {
 
 base::Result<policy::Effective> load_policy(const World& world, const Parsed& parsed,
                                             const policy::HostSize& size) {
-  (void)world;
   const auto file = parsed.value("--policy");
   std::string text;
   if (file) text = TRY(read_policy(*file));
   const auto changes = overrides(parsed);
   policy::Effective effective =
-      TRY(policy::parse(text, file.value_or("(defaults)"), changes, size));
+      TRY(policy::parse(text, file.value_or("(defaults)"), changes, size, preset_source(world)));
   std::vector<std::string>& read_only = effective.policy.filesystem.read_only;
   for (std::string& path : read_only) path = TRY(resolved(path, "filesystem.read_only:"));
   for (const std::string& path : parsed.values("--ro")) {

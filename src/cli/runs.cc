@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "cli/cli.h"
+#include "journal/journal.h"
 #include "os/os.h"
 #include "supervisor/run_folder.h"
 
@@ -75,6 +76,17 @@ base::Result<KnownRun> find_run(const World& world, std::string_view text) {
                       "expected one of " + base::join(by_prefix, ", "));
   }
   return base::fail(base::Kind::not_found, base::printable(text), "no such run", {});
+}
+
+base::Result<std::string> find_journal(const World& world, const std::string& text) {
+  const auto known = find_run(world, text);
+  if (known) return known->id;
+  std::vector<std::string> by_prefix;
+  for (const std::string& run : TRY(journal::runs(world.state_dir + "/journal"))) {
+    if (!text.empty() && run.starts_with(text)) by_prefix.push_back(run);
+  }
+  if (by_prefix.size() == 1) return by_prefix[0];
+  return std::unexpected(known.error());
 }
 
 }  // namespace cli

@@ -151,6 +151,7 @@ Answer answer(const policy::Effective& effective, Asked& asked) {
   if (!out.verdict.allow) return out;
   const auto place = effective.origins.find(fmt::format("egress[{}]", out.verdict.rule_index));
   if (place != effective.origins.end()) out.where = place->second;
+  if (out.verdict.rule == policy::kPublicRule) out.where = effective.origins.at("network.default");
   for (const policy::Credential& credential : policy.credentials) {
     if (policy::covers(credential, request)) out.credentials.push_back(credential.name);
   }
@@ -198,7 +199,15 @@ std::string text_of(const Asked& asked, const Answer& answer) {
     if (!answer.verdict.fix.empty()) out += "this would allow it:\n" + answer.verdict.fix;
     return out;
   }
-  std::string out =
+  std::string out;
+  if (answer.verdict.audit) {
+    out = fmt::format("allowed: {} {}: network.mode = \"audit\" lets it go, {}; enforced, {}\n",
+                      base::printable(asked.request.method), url,
+                      treatment_text(answer.verdict.treatment), reason_text(answer, asked.request));
+    if (!answer.verdict.fix.empty()) out += "this would allow it:\n" + answer.verdict.fix;
+    return out;
+  }
+  out =
       fmt::format("allowed: {} {}: rule \"{}\" ({}), {}\n", base::printable(asked.request.method),
                   url, answer.verdict.rule, answer.where, treatment_text(answer.verdict.treatment));
   for (const std::string& name : answer.credentials) {
@@ -211,7 +220,9 @@ std::string json_of(const Asked& asked, const Answer& answer) {
   base::JsonObject out;
   out.add("url", asked.url)
       .add("method", asked.request.method)
-      .add("verdict", answer.verdict.allow ? "allow" : "deny")
+      .add("verdict", answer.verdict.audit   ? "audit"
+                      : answer.verdict.allow ? "allow"
+                                             : "deny")
       .add("reason", answer.verdict.reason)
       .add("detail", answer.detail)
       .add("treatment", treatment_text(answer.verdict.treatment))

@@ -121,6 +121,45 @@ const std::vector<Case>& cases() {
   return kCases;
 }
 
+// F13, F16: the same words for what no rule names; audit says what enforce would.
+TEST(Why, BeyondTheRules) {
+  const Folder folder;
+  folder.write("public.toml", std::string("[network]\ndefault = \"public\"\n") + kPolicy);
+  folder.write("audit.toml", std::string("[network]\nmode = \"audit\"\n") + kPolicy);
+  struct Beyond {
+    std::string file;
+    std::string url;
+    int status;
+    std::string says;
+  };
+  const Beyond rows[] = {
+      {"public.toml", "https://any.test/x", 0, "rule \"network.default\" ("},
+      {"public.toml", "https://1.1.1.1/", 0, "public.toml:2:11), tunnelled"},
+      {"public.toml", "tcp://any.test:22", 0, "tunnelled"},
+      {"public.toml", "http://any.test:8080/", 0, "tunnelled"},
+      {"public.toml", "http://any.test/", 0, "looked into"},
+      {"public.toml", "https://api.test/v2/me", 1, "no rule of api.test allows that path"},
+      {"public.toml", "http://10.9.9.9/", 1, "(private)"},
+      {"public.toml", "http://169.254.169.254/", 1, "(metadata)"},
+      {"audit.toml", "https://any.test/x", 0,
+       "network.mode = \"audit\" lets it go, tunnelled; enforced, no rule names any.test\nthis "
+       "would "
+       "allow it:\n[[egress]]\nhost = \"any.test\"\n"},
+      {"audit.toml", "https://api.test/v2/me", 0, "enforced, no rule of api.test allows that path"},
+      {"audit.toml", "https://api.test/v1/me", 0, "rule \"api\""},
+      {"audit.toml", "https://api.test/v1/admin/x", 1, "a [[deny]] rule forbids it"},
+      {"audit.toml", "http://10.9.9.9/", 1, "(private)"}};
+  for (const Beyond& row : rows) {
+    Stage stage;
+    EXPECT_EQ(stage.run({"why", row.url, "--policy", folder.at(row.file)}), row.status) << row.url;
+    EXPECT_NE(stage.out().find(row.says), std::string::npos) << row.url << stage.out();
+  }
+  Stage stage;
+  EXPECT_EQ(stage.run({"why", "https://any.test/", "--policy", folder.at("audit.toml"), "--json"}),
+            0);
+  EXPECT_NE(stage.out().find(R"("verdict":"audit")"), std::string::npos) << stage.out();
+}
+
 TEST(Why, AnswersAndStatuses_F103) {
   const Folder folder;
   folder.write("policy.toml", kPolicy);

@@ -27,10 +27,23 @@ policy::Verdict ask(const Core& core, const Target& target, policy::Scheme schem
                                    {.scheme = scheme, .host = target.host, .port = target.port});
 }
 
+// At a public address without a rule a client may ask for no name or for one that might be reached
+// uninspected under its own; else a literal would be the way around what is said of names.
+std::string literal_problem(const Core& core, const Target& target, const http::Hello& hello) {
+  if (hello.server_name.empty()) return {};
+  const auto name = policy::canonical_host(hello.server_name);
+  if (!name) return "sni-mismatch";
+  const policy::Verdict verdict = policy::decide_connection(
+      core.policy(), {.scheme = policy::Scheme::tls, .host = *name, .port = target.port});
+  const bool tunnelled = verdict.allow && verdict.treatment == policy::Treatment::tunnel;
+  return tunnelled ? "" : "sni-mismatch";
+}
+
 // TLS for another name than the one that was looked up is somebody else's (N52, N56); without a
 // name nobody can tell whose it is (N57), and an encrypted name hides it (N64).
 std::string name_problem(const Core& core, const Target& target, const http::Hello& hello) {
   if (!core.holds(plan::Protection::sni_check)) return {};
+  if (target.literal) return literal_problem(core, target, hello);
   if (hello.server_name.empty()) return "sni-missing";
   if (hello.server_name != target.host.name) return "sni-mismatch";
   return {};
@@ -42,8 +55,8 @@ asio::awaitable<Judged> judge(Connection& connection, const Target& target) {
   if (core.cut) co_return Judged{.verdict = refuse("cut")};
   if (!target.problem.empty()) co_return Judged{.verdict = refuse(target.problem)};
   Judged judged{.verdict = ask(core, target, policy::Scheme::tcp)};
-  if (judged.verdict.allow || target.literal) co_return judged;
   const bool undecided = judged.verdict.reason == "protocol";
+  if (judged.verdict.allow || (target.literal && !undecided)) co_return judged;
   Opening opening = co_await look(connection);
   judged.scheme = opening.scheme;
   if (core.cut) {

@@ -134,7 +134,7 @@ asio::awaitable<base::Result<policy::Address>> dial(Connection& connection, Vett
 }
 
 const policy::Egress* rule_of(const Core& core, const policy::Verdict& verdict) {
-  return verdict.rule.empty() ? nullptr : &core.policy().egress[verdict.rule_index];
+  return policy::rule_of(core.policy(), verdict);
 }
 
 Budget budget_of(Core& core, const policy::Verdict& verdict) {

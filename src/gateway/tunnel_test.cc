@@ -240,6 +240,65 @@ TEST(Tunnel, LiteralsNeedARuleOfTheirOwn) {
   EXPECT_EQ(std::ranges::count_if(decisions, [](const auto& d) { return d.has("\"deny\""); }), 3);
 }
 
+// F13, F16: a public literal without a rule is dialled, and is no way around what is said of names.
+TEST(Tunnel, UnderPublicALiteralIsNoWayAroundNames) {
+  constexpr const char* kOpen =
+      "[network]\ndefault = \"public\"\n[[egress]]\nname = \"api\"\nhost = \"api.example.com\"\n"
+      "methods = [\"GET\"]\n[[deny]]\nhost = \"**.evil.test\"\n";
+  struct Row {
+    std::string what, bytes, reason;
+  };
+  const Row rows[] = {{"no name", hello(""), ""},
+                      {"a public name", hello("any.test"), ""},
+                      {"a denied name", hello("a.evil.test"), "sni-mismatch"},
+                      {"a name that is looked into", hello("api.example.com"), "sni-mismatch"},
+                      {"a name of the host's network", hello("printer.local"), "sni-mismatch"},
+                      {"no TLS", "SSH-2.0-OpenSSH_9\r\n", "protocol"}};
+  for (const Row& row : rows) {
+    World world(kOpen);
+    Upstream upstream([](const Peer& peer) {
+      (void)peer.read_some();
+      peer.send("out");
+    });
+    world.listening["93.184.216.34:443"] = upstream.port();
+    const Peer client = world.connect("93.184.216.34", 443);
+    std::string answer;
+    world.run([&] {
+      client.send(row.bytes);
+      answer = client.read_exactly(3);
+      client.finish_sending();
+    });
+    EXPECT_EQ(answer == "out", row.reason.empty()) << row.what;
+    const auto decisions = world.decisions();
+    ASSERT_EQ(decisions.size(), 1U) << row.what;
+    EXPECT_TRUE(decisions[0].has(row.reason.empty() ? R"("rule":"network.default")" : row.reason))
+        << row.what << decisions[0].members;
+    EXPECT_EQ(world.dialled.empty(), !row.reason.empty()) << row.what;
+  }
+}
+
+// Any name resolves at once to an address that stands for it; what it leads to is judged as ever.
+TEST(Tunnel, UnderPublicTheGuardJudgesWhatANameHas) {
+  World world("[network]\ndefault = \"public\"\n[[deny]]\ncidr = \"93.184.216.0/24\"\n");
+  Upstream upstream([](const Peer& peer) { peer.send("SSH-2.0-server\r\n"); });
+  world.names = {{"git.test", {"93.184.217.7"}},
+                 {"inner.test", {"10.2.0.1"}},
+                 {"meta.test", {"169.254.169.254"}},
+                 {"denied.test", {"93.184.216.34"}}};
+  world.listening["93.184.217.7:22"] = upstream.port();
+  const Peer good = world.connect("git.test", 22);
+  const Peer inner = world.connect("inner.test", 22);
+  const Peer meta = world.connect("meta.test", 22);
+  const Peer denied = world.connect("denied.test", 22);
+  world.run([&] {
+    EXPECT_EQ(good.read_until("\n"), "SSH-2.0-server\r\n");  // the server speaks first
+    good.finish_sending();
+    for (const Peer* bad : {&inner, &meta, &denied}) EXPECT_TRUE(bad->was_reset());
+  });
+  EXPECT_EQ(world.dialled, std::vector<std::string>{"93.184.217.7:22"});
+  EXPECT_EQ(world.decisions().size(), 4U);
+}
+
 // N46 N79 N80 N85, F7: the name is allowed, its address is not.
 TEST(Tunnel, TheAddressThatANameHasIsJudged) {
   World world(kPolicy);

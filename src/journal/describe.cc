@@ -84,6 +84,31 @@ std::string planned(const Members& members) {
          details(members, {"tier", "unheld", "below_advice"});
 }
 
+// "exited 1 · status 1 · wall 1200 ms …": what a person asks of an ending first.
+std::string run_end(const Members& members) {
+  std::string out;
+  if (const auto ending = Members::parse_object(members.raw("ending"))) {
+    out = shown(*ending, "kind");
+    const std::string signal = shown(*ending, "signal");
+    append(out, signal.empty() ? shown(*ending, "code") : signal);
+    out += details(*ending, {"by", "step", "errno"});
+  }
+  out += details(members, {"status", "limits_hit"});
+  const auto usage = Members::parse_object(members.raw("usage"));
+  if (!usage) return out;
+  static constexpr std::array<std::array<std::string_view, 3>, 5> kUsage = {
+      {{"wall_ms", "wall", "ms"},
+       {"cpu_ms", "processor", "ms"},
+       {"memory_peak_bytes", "memory", "B"},
+       {"processes_peak", "processes", ""},
+       {"written_bytes", "written", "B"}}};
+  for (const auto& [key, name, unit] : kUsage) {
+    if (!usage->has(key)) continue;
+    out += fmt::format(" · {} {}{}{}", name, shown(*usage, key), unit.empty() ? "" : " ", unit);
+  }
+  return out;
+}
+
 std::string other(const Members& members) {
   static constexpr std::array<std::string_view, 8> kKnown = {"v",   "seq",  "id",   "time",
                                                              "run", "task", "type", "prev"};
@@ -102,6 +127,7 @@ std::string text_of(std::string_view type, const Members& members) {
   if (type.starts_with("credential.")) return credential(members);
   if (type == "alert") return alert(members);
   if (type == "run.planned" || type == "policy.changed") return planned(members);
+  if (type == "run.ended") return run_end(members);
   if (type == "checkpoint") return "signed by " + shown(members, "key_id");
   return other(members);
 }

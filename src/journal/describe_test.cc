@@ -107,6 +107,21 @@ TEST(Describe, HostileStringsAreMadePrintable) {
   }
 }
 
+TEST(Describe, TheEndOfARunIsSaidInWords) {
+  const std::string text = describe(
+      line("run.ended",
+           R"("ending":{"kind":"timed_out","code":0,"signal":"TERM","by":"wall"},"status":124,)"
+           R"("usage":{"wall_ms":1200,"cpu_ms":30,"memory_peak_bytes":4096,"processes_peak":2,)"
+           R"("written_bytes":7},"limits_hit":["wall"])"));
+  EXPECT_NE(
+      text.find("timed_out TERM · by wall · status 124 · limits_hit [\"wall\"] · wall 1200 ms · "
+                "processor 30 ms · memory 4096 B · processes 2 · written 7 B"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(describe(line("run.ended", R"("ending":"odd","status":1)")).find("status 1"),
+            std::string::npos);
+}
+
 TEST(Describe, AWholeEventHasALineForEachMember) {
   const std::string text =
       describe_whole(line("exec", R"("argv":["a","\u001b[6n"],"cwd":"/x\ny")"));

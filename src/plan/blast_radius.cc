@@ -115,13 +115,32 @@ std::string never_line(const policy::Deny& deny) {
                      deny.paths.empty() ? "" : " on " + base::join(deny.paths, ", "));
 }
 
+bool reach_is_nothing(const Policy& policy) {
+  return policy.egress.empty() && !policy::reaches_beyond_rules(policy);
+}
+
 std::vector<std::string> reach_of(const Policy& policy) {
   std::vector<std::string> reach;
+  if (policy.network.mode == policy::NetworkMode::audit) {
+    reach.emplace_back(
+        "NOTHING IS ENFORCED (network.mode = \"audit\"): the whole public internet, whatever the "
+        "rules say; what they would refuse is let through and recorded");
+  }
+  if (policy.network.fallback == policy::NetworkDefault::open_public) {
+    reach.emplace_back(
+        "the whole public internet (network.default = \"public\"): any name and any public "
+        "address, any bytes; plain HTTP on port 80 looked at");
+  }
   for (const Way& way : ways_of(policy)) reach.push_back(reach_line(way));
   if (reach.empty()) reach.emplace_back("nothing: no rule allows any destination");
   for (const auto& deny : policy.deny) reach.push_back(never_line(deny));
-  if (policy.egress.empty()) return reach;
-  reach.emplace_back("names that no rule allows do not resolve, and no query for them leaves");
+  if (reach_is_nothing(policy)) return reach;
+  if (policy::reaches_beyond_rules(policy)) {
+    reach.emplace_back(
+        "names of hosts that are connected to leave in DNS queries, whatever they say");
+  } else {
+    reach.emplace_back("names that no rule allows do not resolve, and no query for them leaves");
+  }
   reach.emplace_back(
       "private, link-local and metadata addresses stay closed unless a rule opens them");
   return reach;
@@ -146,7 +165,13 @@ std::string credential_line(const policy::Credential& credential) {
 std::vector<std::string> credentials_of(const Policy& policy) {
   std::vector<std::string> lines;
   for (const auto& credential : policy.credentials) lines.push_back(credential_line(credential));
-  if (lines.empty()) lines.emplace_back("none");
+  if (lines.empty()) {
+    lines.emplace_back("none");
+  } else {
+    lines.emplace_back(
+        "WebSockets are refused where requests are looked at: frames could carry a secret in "
+        "parts");
+  }
   return lines;
 }
 
@@ -250,6 +275,10 @@ std::string widest_of(const Policy& policy) {
   const std::vector<Way> ways = ways_of(policy);
   const auto widest =
       std::ranges::max_element(ways, {}, [&](const Way& way) { return width(policy, way); });
+  const bool credential = widest != ways.end() && !credentials_at(policy, *widest).empty();
+  if (policy::reaches_beyond_rules(policy) && !credential) {
+    return "the whole public internet: any bytes, unread, to whoever answers there";
+  }
   if (widest == ways.end())
     return "none over the network; the kernel and the output of the command remain";
   return way_text(policy, *widest);

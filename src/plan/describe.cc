@@ -24,8 +24,11 @@ struct Line {
     if (step.steered.empty()) return "capture names to the gateway, refuse everything else";
     std::vector<std::string> parts;
     for (const Steered& steered : step.steered) {
-      parts.push_back(fmt::format("{} port {}", steered.cidr, fmt::join(steered.ports, ",")));
+      parts.push_back(steered.ports.empty()
+                          ? steered.cidr
+                          : fmt::format("{} port {}", steered.cidr, fmt::join(steered.ports, ",")));
     }
+    if (step.steer_public) parts.emplace_back("every public address");
     return fmt::format("capture names and {} to the gateway, refuse everything else",
                        fmt::join(parts, ", "));
   }

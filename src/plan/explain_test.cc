@@ -44,6 +44,20 @@ TEST(Widest, IsTheRuleThatCouldCarryMostOut) {
   EXPECT_TRUE(widest({}, {}).starts_with("none over the network"));
 }
 
+TEST(Widest, IsTheInternetWhereItIsOpen) {
+  Policy policy;
+  policy.egress = {rule("deep", "**.deep.test", {443})};
+  policy.network.fallback = policy::NetworkDefault::open_public;
+  const plan::BlastRadius open = plan::blast_radius(made(policy));
+  EXPECT_TRUE(open.widest.starts_with("the whole public internet")) << open.widest;
+  EXPECT_TRUE(open.reach.front().starts_with("the whole public internet")) << open.reach.front();
+  Plan plan = made(policy);
+  plan.policy.network = {.mode = policy::NetworkMode::audit};
+  const plan::BlastRadius audit = plan::blast_radius(plan);
+  EXPECT_TRUE(audit.widest.starts_with("the whole public internet")) << audit.widest;
+  EXPECT_TRUE(audit.reach.front().starts_with("NOTHING IS ENFORCED")) << audit.reach.front();
+}
+
 TEST(Widest, CredentialsWeighMost) {
   const std::string way = widest({rule("index", "pypi.test", {443}),
                                   inspected("api", "api.test", {"GET", "POST"}, {"/v1/**"})},
@@ -100,7 +114,8 @@ TEST(BlastRadius, SaysWhatACredentialIsBoundTo) {
   policy.credentials[0].uses = 100;
   policy.credentials[0].lifetime_ms = 900'000;
   const auto radius = plan::blast_radius(made(policy));
-  ASSERT_EQ(radius.credentials.size(), 1U);
+  ASSERT_EQ(radius.credentials.size(), 2U);
+  EXPECT_TRUE(radius.credentials[1].starts_with("WebSockets are refused"));
   EXPECT_EQ(radius.credentials[0],
             "api: GET, POST at api.test:443 on /v1/**, 100 times, for 15m; inside there is only a "
             "placeholder");

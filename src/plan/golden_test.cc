@@ -41,7 +41,7 @@ TEST_P(Golden, IsWhatTheFileSays) {
   EXPECT_EQ(got, read_text(stem + ".txt"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Golden, ::testing::Values("defaults", "api", "wide"),
+INSTANTIATE_TEST_SUITE_P(Cases, Golden, ::testing::Values("defaults", "api", "wide", "public"),
                          [](const auto& one) { return std::string(one.param); });
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "plan/parts.h"
 #include "plan/plan.h"
 #include "plan/testing.h"
 
@@ -330,7 +331,6 @@ TEST(Make, WhatIsNotBuiltSaysSo) {
       [](Policy& p) { p.filesystem.root = policy::RootMode::scratch; },
       [](Policy& p) { p.filesystem.workdir = {policy::WorkdirMode::overlay, "/x"}; },
       [](Policy& p) { p.filesystem.reserve = true; },
-      [](Policy& p) { p.network.fallback = policy::NetworkDefault::open_public; },
       [](Policy& p) { p.network.mode = policy::NetworkMode::audit; },
       [](Policy& p) { p.limits.io = 1; },
       [](Policy& p) { p.limits.cpu_ms = 1; },
@@ -518,6 +518,46 @@ TEST(Capture, SteersOnlyWhatSomeRuleCouldAllow) {
 
 TEST(Capture, SteersNothingWithoutRules) {  // F32
   EXPECT_TRUE(the_step<plan::Capture>(made(Policy{}, plan::testing::host())).steered.empty());
+}
+
+// F13: everything that the guard lets pass goes to the gateway, and what no rule could open stays
+// with the kernel.
+TEST(Capture, PublicSteersEveryPublicAddress) {
+  for (const bool audit : {false, true}) {
+    Policy policy;
+    if (audit) {
+      policy.network.mode = policy::NetworkMode::audit;
+    } else {
+      policy.network.fallback = policy::NetworkDefault::open_public;
+    }
+    policy.egress = {plan::testing::rule("tunnel", "a.test", {443})};
+    policy.egress.push_back({.name = "lab", .cidr = "10.9.0.0/16", .ports = {8000}});
+    const plan::Capture capture = plan::capture_for(policy);
+    EXPECT_TRUE(capture.steer_public);
+    const std::vector<plan::Steered> steered = {
+        {"198.19.0.0/16", {}}, {"fd63:6572:636f:1::/64", {}}, {"10.9.0.0/16", {8000}}};
+    EXPECT_EQ(capture.steered, steered);
+    EXPECT_TRUE(plan::resolves_names(policy));
+  }
+  EXPECT_FALSE(plan::capture_for(Policy{}).steer_public);
+}
+
+void change(Plan& plan, const std::function<void(plan::Capture&)>& how) {
+  for (plan::Step& step : plan.steps) {
+    if (auto* capture = std::get_if<plan::Capture>(&step)) how(*capture);
+  }
+}
+
+TEST(Capture, PublicMayNotBeTakenFromAPlanNorPutIntoOne) {
+  Policy policy;
+  policy.network.fallback = policy::NetworkDefault::open_public;
+  Plan plan = made(policy, plan::testing::host());
+  EXPECT_TRUE(plan::verify(plan)) << plan::verify(plan).error().line();
+  change(plan, [](plan::Capture& step) { step.steer_public = false; });
+  EXPECT_FALSE(plan::verify(plan));
+  plan = made(Policy{}, plan::testing::host());
+  change(plan, [](plan::Capture& step) { step.steer_public = true; });
+  EXPECT_FALSE(plan::verify(plan));
 }
 
 TEST(Terminates, WhereARuleLooksIntoTlsOrACredentialGoesOut) {

@@ -81,8 +81,13 @@ Capture capture_for(const Policy& policy) {
   const auto steer = [&](std::string cidr, const std::set<std::uint16_t>& ports) {
     if (!ports.empty()) capture.steered.push_back({std::move(cidr), {ports.begin(), ports.end()}});
   };
-  steer(capture.pool_v4, named);
-  steer(capture.pool_v6, named);
+  capture.steer_public = policy::reaches_beyond_rules(policy);
+  if (capture.steer_public) {
+    capture.steered = {{capture.pool_v4, {}}, {capture.pool_v6, {}}};
+  } else {
+    steer(capture.pool_v4, named);
+    steer(capture.pool_v6, named);
+  }
   for (const auto& [cidr, ports] : literal) steer(cidr, ports);
   return capture;
 }
@@ -100,6 +105,7 @@ bool bound_to(const policy::Credential& credential, const policy::Egress& rule) 
 }
 
 bool resolves_names(const Policy& policy) {
+  if (policy::reaches_beyond_rules(policy)) return true;
   return std::ranges::any_of(policy.egress, [](const policy::Egress& rule) {
     if (!rule.host.empty()) return rule.host != policy::kHostName;
     const auto target = split_target(rule.tcp);

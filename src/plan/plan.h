@@ -259,7 +259,7 @@ struct SetHostname {
 // to the gateway, everything else is refused in the kernel.
 struct Steered {
   std::string cidr;  // "198.18.0.0/15", "fd…/64", or a literal of a tcp or cidr rule
-  std::vector<std::uint16_t> ports;
+  std::vector<std::uint16_t> ports;  // empty: every port
   bool operator==(const Steered&) const = default;
   template <class W>
   void fields(W& w) {
@@ -272,10 +272,12 @@ struct Capture {
   std::string pool_v4 = "198.19.0.0/16";
   std::string pool_v6 = "fd63:6572:636f:1::/64";
   std::vector<Steered> steered;
+  // Beside `steered`, TCP to every address that the address guard calls open.
+  bool steer_public = false;
   bool operator==(const Capture&) const = default;
   template <class W>
   void fields(W& w) {
-    w(own_v4, own_v6, pool_v4, pool_v6, steered);
+    w(own_v4, own_v6, pool_v4, pool_v6, steered, steer_public);
   }
 };
 struct DropCapabilities {

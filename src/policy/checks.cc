@@ -38,6 +38,13 @@ bool deny_holds(const Deny& deny, std::string_view tcp) {
 base::Status check_names(Reading& reading, const Policy& policy) {
   std::set<std::string> seen;
   for (std::size_t i = 0; i < policy.egress.size(); ++i) {
+    if (policy.egress[i].name == kPublicRule) {
+      return base::bad_input(
+          reading.origins[fmt::format("egress[{}]", i)],
+          fmt::format("egress[{}]: \"{}\" stands in the journal for network.default = \"public\"",
+                      i, kPublicRule),
+          "expected another name");
+    }
     if (seen.insert(policy.egress[i].name).second) continue;
     return base::bad_input(
         reading.origins[fmt::format("egress[{}]", i)],
@@ -115,39 +122,18 @@ base::Status check_own(Reading& reading, const Policy& policy, std::size_t index
   return {};
 }
 
-void warn_blocked(Reading& reading, const Egress& rule, std::size_t index) {
-  if (rule.host.empty()) return;
-  const std::string name =
-      rule.host.starts_with('*') ? "any." + std::string(suffix_of(rule.host)) : rule.host;
-  const std::string why = blocked_name(name);
-  if (why.empty()) return;
-  const std::string path = rule_path(index, "host");
-  reading.warnings.push_back(
-      fmt::format("{}: {}: \"{}\" is never resolved ({}), whatever the rules",
-                  reading.origins[path], path, rule.host, why));
-}
-
-void warn_wide(Reading& reading, const Egress& rule, std::size_t index) {
-  const auto cidr = parse_cidr(rule.cidr);
-  if (rule.cidr.empty() || !cidr || cidr->bits >= (cidr->address.v6 ? 16U : 8U)) return;
-  const std::string path = rule_path(index, "cidr");
-  reading.warnings.push_back(fmt::format("{}: {}: {} holds private ranges and most of the internet",
-                                         reading.origins[path], path, rule.cidr));
-}
-
 }  // namespace
 
 base::Status check_rules(Reading& reading, const Policy& policy) {
   TRY(check_names(reading, policy));
   for (std::size_t i = 0; i < policy.egress.size(); ++i) {
     TRY(check_suffix(reading, policy.egress[i].host, rule_path(i, "host")));
-    warn_blocked(reading, policy.egress[i], i);
-    warn_wide(reading, policy.egress[i], i);
     TRY(check_own(reading, policy, i));
     for (std::size_t j = i + 1; j < policy.egress.size(); ++j)
       TRY(check_pair(reading, policy, i, j));
   }
   for (std::size_t i = 0; i < policy.deny.size(); ++i) TRY(check_deny(reading, policy, i));
+  warn_of_rules(reading, policy);
   return {};
 }
 

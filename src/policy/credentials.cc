@@ -10,6 +10,7 @@ namespace policy {
 namespace {
 
 base::Status read_command(const At& at, Source& out) {
+  if (at.shaped(R"({"type":"array","minItems":1,"items":{"type":"string"}})")) return {};
   if (at.node.kind != Node::Kind::array || at.node.items.empty()) {
     return at.wrong("expected a command and its arguments such as [\"gh\", \"auth\", \"token\"]");
   }
@@ -24,6 +25,7 @@ base::Status read_command(const At& at, Source& out) {
 }
 
 base::Status later(const At& at) {
+  if (at.shaped("false")) return {};
   return at.not_yet("");
 }
 
@@ -141,6 +143,10 @@ base::Status read_credential(const At& at, std::size_t number, Credential& out) 
        {"uses", count_into(out.uses, kMostCount, Unlimited::allowed)},
        {"own", name_into(out.own, kOwns)},
        {"require", boolean_into(out.require)}}));
+  if (at.describing()) {
+    add_to_shape(at, R"("required":["source","hosts","methods","paths","inject"])");
+    return {};
+  }
   for (std::string_view key : {"source", "hosts", "methods", "paths", "inject"}) {
     if (at.node.find(key) == nullptr) {
       return at.bad(fmt::format("no {}", key), fmt::format("expected the key {}", key));

@@ -189,6 +189,151 @@ TEST(Deciding, NamesForDns_F1_N45_N47) {
   }
 }
 
+// What network.default and network.mode add to the rules. `audit` stands before a verdict that
+// enforce would refuse for that reason.
+std::string text_beyond(const Policy& policy, const std::string& text) {
+  const Question question = question_of(policy, text);
+  const Verdict verdict = question.is_request ? decide_request(policy, question.request)
+                                              : decide_connection(policy, question.request);
+  return verdict.audit ? "audit " + verdict.reason + ": " + text_of(verdict) : text_of(verdict);
+}
+
+struct Beyond {
+  std::string question;
+  std::string open;   // under network.default = "public"
+  std::string audit;  // under network.mode = "audit"
+};
+
+const std::string kBeyond =
+    "[[egress]]\nname = \"api\"\nhost = \"api.example.com\"\nmethods = [\"GET\"]\npaths = "
+    "[\"/v1/**\"]\nheaders = { forbid = [\"Cookie\"] }\n"
+    "[[egress]]\nname = \"db\"\ntcp = \"db.example.com:5432\"\n"
+    "[[deny]]\nhost = \"**.evil.test\"\n"
+    "[[deny]]\nhost = \"half.test\"\npaths = [\"/admin/**\"]\n"
+    "[[deny]]\nhost = \"port.test\"\nports = [8080]\n"
+    "[[deny]]\ncidr = \"93.184.0.0/16\"\n";
+
+TEST(Beyond, TheRules_F13_F16) {
+  const Beyond table[] = {
+      {"tls any.test 443", "allow tunnel network.default", "audit host: allow tunnel "},
+      {"http any.test 80 POST /x", "allow inspect network.default", "audit host: allow inspect "},
+      {"http any.test 80 TRACE /x", "deny method", "deny method"},
+      {"tcp any.test 22", "allow tunnel network.default", "audit host: allow tunnel "},
+      {"http any.test 8080", "allow tunnel network.default", "audit host: allow tunnel "},
+      // Port 443 is TLS alone and port 80 plain HTTP alone, as everywhere.
+      {"tcp any.test 443", "deny protocol", "deny protocol"},
+      {"tcp any.test 80", "deny protocol", "deny protocol"},
+      {"http any.test 443", "deny protocol", "deny protocol"},
+      {"tls any.test 80", "deny protocol", "deny protocol"},
+      // A host that rules name is theirs: no other port, no other method by the default.
+      {"tls api.example.com 443 GET /v1/me", "allow inspect api", "allow inspect api"},
+      {"tls api.example.com 443 POST /v1/me", "deny method", "audit method: allow inspect api"},
+      {"tls api.example.com 443 GET /v2/me", "deny path", "audit path: allow inspect api"},
+      {"tls api.example.com 443 GET /v1/me cookie:x", "deny header", "deny header"},
+      {"http api.example.com 80 GET /v1/me", "deny port", "audit port: allow inspect "},
+      {"tcp api.example.com 22", "deny port", "audit port: allow tunnel "},
+      {"tls db.example.com 443", "deny port", "audit port: allow tunnel "},
+      {"tls x.api.example.com 443", "allow tunnel network.default", "audit host: allow tunnel "},
+      // Denials hold in both.
+      {"tls a.evil.test 443", "deny deny-rule", "deny deny-rule"},
+      {"tcp a.evil.test 22", "deny deny-rule", "deny deny-rule"},
+      {"tls half.test 443", "allow inspect network.default", "audit host: allow inspect "},
+      {"tcp half.test 8443", "deny protocol", "deny protocol"},
+      {"tls half.test 443 GET /admin/x", "deny deny-rule", "deny deny-rule"},
+      {"tls half.test 443 GET /x", "allow inspect network.default", "audit host: allow inspect "},
+      {"tcp port.test 8080", "deny deny-rule", "deny deny-rule"},
+      {"tcp port.test 8081", "allow tunnel network.default", "audit host: allow tunnel "},
+      // The guard's part: literals that are public, and nothing else.
+      {"tls 1.1.1.1 443", "allow tunnel network.default", "audit host: allow tunnel "},
+      {"tcp 1.1.1.1 22", "allow tunnel network.default", "audit host: allow tunnel "},
+      {"tcp 1.1.1.1 443", "deny protocol", "deny protocol"},
+      {"http 1.1.1.1 80 GET /", "allow inspect network.default", "audit host: allow inspect "},
+      {"tls [2606:4700::1111] 443", "allow tunnel network.default", "audit host: allow tunnel "},
+      {"tls 93.184.216.34 443", "deny deny-rule", "deny deny-rule"},
+      {"tls 10.0.0.1 443", "deny range", "deny range"},
+      {"tls 100.64.0.1 443", "deny range", "deny range"},
+      {"http 169.254.169.254 80 GET /latest", "deny range", "deny range"},
+      {"tcp 127.0.0.1 22", "deny range", "deny range"},
+      {"tls [fd00:ec2::254] 443", "deny range", "deny range"},
+      {"tls [::ffff:10.0.0.1] 443", "deny range", "deny range"},
+      {"tls metadata.google.internal 443", "deny blocked-name", "deny blocked-name"},
+      {"tls router 443", "deny blocked-name", "deny blocked-name"},
+      {"http host.cerco.internal 8000", "deny host", "deny host"},
+  };
+  const auto open = read("[network]\ndefault = \"public\"\n" + kBeyond);
+  const auto audit = read("[network]\nmode = \"audit\"\n" + kBeyond);
+  ASSERT_TRUE(open && audit) << line_of(open) << line_of(audit);
+  for (const Beyond& row : table) {
+    EXPECT_EQ(text_beyond(open->policy, row.question), row.open) << row.question;
+    EXPECT_EQ(text_beyond(audit->policy, row.question), row.audit) << row.question;
+  }
+}
+
+// Both at once: what is public is allowed, and audit lifts what the rules of a host refuse.
+TEST(Beyond, PublicAndAudit) {
+  const auto both = read("[network]\ndefault = \"public\"\nmode = \"audit\"\n" + kBeyond);
+  ASSERT_TRUE(both) << line_of(both);
+  EXPECT_EQ(text_beyond(both->policy, "tls any.test 443"), "allow tunnel network.default");
+  EXPECT_EQ(text_beyond(both->policy, "tcp api.example.com 22"), "audit port: allow tunnel ");
+}
+
+// The limits of the nearest rule hold for what audit lets go, and the fix is what enforce would
+// say.
+TEST(Beyond, AuditKeepsTheRuleAndTheFix) {
+  const auto audit = read("[network]\nmode = \"audit\"\n" + kBeyond);
+  ASSERT_TRUE(audit) << line_of(audit);
+  Question question = question_of(audit->policy, "tls api.example.com 443 POST /v1/me");
+  const Verdict request = decide_request(audit->policy, question.request);
+  ASSERT_NE(rule_of(audit->policy, request), nullptr);
+  EXPECT_EQ(rule_of(audit->policy, request)->name, "api");
+  EXPECT_EQ(request.fix,
+            "[[egress]]\nhost = \"api.example.com\"\nmethods = [\"POST\"]\npaths = [\"/v1/me\"]\n");
+  question = question_of(audit->policy, "tls any.test 443");
+  const Verdict connection = decide_connection(audit->policy, question.request);
+  EXPECT_EQ(connection.fix, "[[egress]]\nhost = \"any.test\"\n");
+  EXPECT_EQ(rule_of(audit->policy, connection), nullptr);
+}
+
+TEST(Beyond, Names) {
+  const auto open = read("[network]\ndefault = \"public\"\n" + kBeyond);
+  const auto audit = read("[network]\nmode = \"audit\"\n" + kBeyond);
+  ASSERT_TRUE(open && audit);
+  struct Row {
+    std::string_view name;
+    NameRuling open, audit;
+  };
+  using enum NameRuling;
+  const Row rows[] = {{"any.test", allowed, audited},
+                      {"api.example.com", allowed, allowed},
+                      {"db.example.com", allowed, allowed},
+                      {"a.evil.test", refused, refused},
+                      {"evil.test", allowed, audited},
+                      {"half.test", allowed, audited},
+                      {"port.test", allowed, audited},
+                      {"metadata.google.internal", refused, refused},
+                      {"host.cerco.internal", refused, refused},
+                      {"localhost", refused, refused},
+                      {"*.any.test", refused, refused},
+                      {"", refused, refused}};
+  for (const Row& row : rows) {
+    EXPECT_EQ(rule_on_name(open->policy, row.name), row.open) << row.name;
+    EXPECT_EQ(rule_on_name(audit->policy, row.name), row.audit) << row.name;
+  }
+}
+
+TEST(Beyond, ADenialOfSomeRequestsNeedsAnAuthority) {
+  const std::string open = "[network]\ndefault = \"public\"\n";
+  const auto needed = [&](const std::string& text) {
+    const auto effective = read(open + text);
+    EXPECT_TRUE(effective) << line_of(effective);
+    return effective && terminates(effective->policy);
+  };
+  EXPECT_FALSE(needed(""));
+  EXPECT_FALSE(needed("[[deny]]\nhost = \"a.test\"\n"));
+  EXPECT_TRUE(needed("[[deny]]\nhost = \"a.test\"\npaths = [\"/x\"]\n"));
+  EXPECT_FALSE(needed("[[deny]]\nhost = \"a.test\"\nports = [80]\npaths = [\"/x\"]\n"));
+}
+
 TEST(Deciding, WhatNeedsTermination) {
   const Policy policy = decide_policy();
   EXPECT_TRUE(needs_inspection(policy, "api.example.com", 443));

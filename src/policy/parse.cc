@@ -1,4 +1,5 @@
 // The whole way from text to a policy: read, override, understand, check.
+#include "policy/presets.h"
 #include "policy/reader.h"
 
 namespace policy {
@@ -26,13 +27,15 @@ Policy defaults(const HostSize& host) {
 }
 
 base::Result<Effective> parse(std::string_view text, std::string_view file,
-                              std::span<const Override> overrides, const HostSize& host) {
+                              std::span<const Override> overrides, const HostSize& host,
+                              const PresetSource& presets) {
   if (text.size() > kMaxText) {
     return base::bad_input(place_text(file, {}), "the policy is larger than 1 MiB",
                            "expected less");
   }
   Node root = TRY(is_json(text) ? read_json(text, file) : read_toml(text, file));
   TRY(apply_overrides(root, overrides));
+  if (presets) TRY(expand_presets(root, file, presets));
   Reading reading;
   reading.file = file;
   Policy policy = defaults(host);
@@ -40,6 +43,11 @@ base::Result<Effective> parse(std::string_view text, std::string_view file,
   TRY(check_rules(reading, policy));
   TRY(check_bindings(reading, policy));
   return Effective{std::move(policy), std::move(reading.origins), std::move(reading.warnings)};
+}
+
+base::Result<Effective> parse(std::string_view text, std::string_view file,
+                              std::span<const Override> overrides, const HostSize& host) {
+  return parse(text, file, overrides, host, {});
 }
 
 }  // namespace policy

@@ -418,16 +418,30 @@ enum class Treatment {
   inspect,  // parse HTTP: plain on Scheme::http, terminated on Scheme::tls
 };
 
+// The rule of a Verdict that network.default = "public" allows.
+inline constexpr std::string_view kPublicRule = "network.default";
+inline constexpr std::size_t kNoRule = std::numeric_limits<std::size_t>::max();
+
 struct Verdict {
   bool allow = false;
+  // Allowed by network.mode = "audit" alone: `reason` and `fix` are those of the refusal that
+  // enforce would give. The journal's verdict is then "audit".
+  bool audit = false;
   Treatment treatment = Treatment::refuse;
-  std::string rule;            // name of the egress rule that decided, "" when none
-  std::size_t rule_index = 0;  // into policy.egress, valid when rule is not empty
+  std::string rule;  // name of the egress rule that decided, or kPublicRule; "" when none
+  std::size_t rule_index = kNoRule;  // into policy.egress; see rule_of()
   // "host", "port", "method", "path", "header", "range", "deny-rule", "blocked-name", "protocol";
   // "" when allowed
   std::string reason;
   std::string fix;  // the narrowest [[egress]] that would allow it, as TOML; "" when nothing may
 };
+// The egress rule whose limits hold for what was allowed, nullptr when there is none. Under audit
+// mode that is the nearest rule of the host.
+[[nodiscard]] const Egress* rule_of(const Policy& policy, const Verdict& verdict);
+
+// Whether destinations that no rule names can be allowed: everything public is open, or audit mode
+// is on.
+[[nodiscard]] bool reaches_beyond_rules(const Policy& policy);
 
 // The path of a request target in its one canonical form, or bad_input where two parsers could
 // read it differently: "//", "/./", "/../", encoded dots, %00, %zz, raw non-ASCII, a backslash, and
@@ -458,8 +472,10 @@ enum class Looked { none, some, all };
 // some rule's host (or of a name below it that a [[deny]] or a [[credential]] has) and port.
 [[nodiscard]] bool terminates(const Policy& policy);
 
-// Whether some name under this host pattern could be allowed (for DNS): exact name against the
-// rules.
+// Whether that exact name could be allowed on some port (for DNS); `audited` where audit mode alone
+// lets it resolve.
+enum class NameRuling { refused, allowed, audited };
+[[nodiscard]] NameRuling rule_on_name(const Policy& policy, std::string_view host);
 [[nodiscard]] bool name_allowed(const Policy& policy, std::string_view host);
 
 // Whether some rule of that host and port lets an encoded slash stand in a path: what to hand to

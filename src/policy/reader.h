@@ -20,6 +20,9 @@ struct Reading {
   std::string file;
   std::map<std::string, std::string> origins;
   std::vector<std::string> warnings;
+  // Where it is set nothing is read: each reader writes the shape of its value there, as JSON
+  // Schema, and `origins` gathers every key path (schema.cc).
+  std::string* shape = nullptr;
 };
 
 // One value of the tree and its key path.
@@ -36,6 +39,9 @@ struct At {
   // `WHERE: PATH = VALUE: not carried out yet`
   [[nodiscard]] std::unexpected<base::Error> not_yet(std::string_view value) const;
   [[nodiscard]] At item(std::size_t index) const;
+  // Whether shapes are wanted; writes it then.
+  [[nodiscard]] bool shaped(std::string_view shape) const;
+  [[nodiscard]] bool describing() const { return reading.shape != nullptr; }
 };
 
 struct Field {
@@ -89,6 +95,8 @@ enum class Zero { allowed, refused };
 [[nodiscard]] std::function<base::Status(const At&)> canon_into(std::string& out, Canon canon);
 // Exactly one of these keys stands in the table.
 [[nodiscard]] base::Status want_one(const At& at, const std::vector<std::string_view>& keys);
+// Puts a member into the shape that was written last.
+void add_to_shape(const At& at, std::string_view member);
 // A list of tables, each read by `read` with its number from 1.
 [[nodiscard]] base::Status read_tables(
     const At& at, const std::function<base::Status(const At&, std::size_t)>& read);
@@ -146,8 +154,15 @@ inline constexpr std::uint64_t kMostCount = 1ULL << 53;
 // What the whole policy must keep to (checks.cc, bindings.cc).
 [[nodiscard]] base::Status check_rules(Reading& reading, const Policy& policy);
 [[nodiscard]] base::Status check_bindings(Reading& reading, const Policy& policy);
+// Every key path of a policy ("limits.memory"; of lists "egress.host").
+[[nodiscard]] const std::vector<std::string>& key_paths();
+
 // A wildcard over a public suffix: an error, or a warning in the private part of the list
 // (suffix.cc).
+// A suffix of the name under which anyone can get a name; "" when there is none.
+[[nodiscard]] std::string shared_suffix(std::string_view name);
+// Warnings of what the rules say together (warnings.cc).
+void warn_of_rules(Reading& reading, const Policy& policy);
 [[nodiscard]] base::Status check_suffix(Reading& reading, const std::string& pattern,
                                         const std::string& path);
 

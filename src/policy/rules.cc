@@ -18,6 +18,7 @@ std::unexpected<base::Error> fault(std::string what, std::string expected) {
 
 Read host_pattern_into(std::string& out) {
   return [&out](const At& at) -> base::Status {
+    if (at.shaped(R"({"type":"string"})")) return {};
     const std::string text = TRY(want_string(at, "a host name"));
     auto host = canonical_host_pattern(text);
     if (!host) return at.bad(found(at.node) + ": " + host.error().what, host.error().expected);
@@ -164,30 +165,32 @@ base::Status check_egress(const At& at, Egress& rule) {
 base::Status read_egress_rule(const At& at, std::size_t number, Egress& rule) {
   rule.name = fmt::format("egress-{}", number);
   const bool encoded_slash = encoded_slash_of(at.node);
-  TRY(read_table(
-      at, {{"name", string_into(rule.name, check_label)},
-           {"host", host_pattern_into(rule.host)},
-           {"tcp", canon_into(rule.tcp, canonical_tcp)},
-           {"cidr", canon_into(rule.cidr, opened_cidr)},
-           {"preset",
-            [](const At& a) -> base::Status {
-              const std::string text = TRY(want_string(a, "the name of a tool such as \"pip\""));
-              return a.not_yet("\"" + base::printable(text.substr(0, 80)) + "\"");
-            }},
-           {"ports", ports_into(rule.ports)},
-           {"addresses", list_into(rule.addresses, "[\"10.2.0.0/16\"]", opened_range)},
-           {"methods", filled_list(rule.methods, "[\"GET\"]", canonical_method)},
-           {"paths", filled_list(rule.paths, "[\"/v1/**\"]", path_pattern(encoded_slash))},
-           {"encoded_slash", boolean_into(rule.encoded_slash)},
-           {"tls_only", boolean_into(rule.tls_only)},
-           {"headers", [&](const At& a) { return read_headers(a, rule.headers); }},
-           {"max_body", size_into(rule.max_body, Unlimited::allowed, Zero::refused)},
-           {"max_requests", count_into(rule.max_requests, kMostCount, Unlimited::allowed)},
-           {"max_up", size_into(rule.max_up, Unlimited::allowed, Zero::refused)},
-           {"max_down", size_into(rule.max_down, Unlimited::allowed, Zero::refused)},
-           {"own", name_into(rule.own, kOwns)}}));
+  TRY(read_table(at,
+                 {{"name", string_into(rule.name, check_label)},
+                  {"host", host_pattern_into(rule.host)},
+                  {"tcp", canon_into(rule.tcp, canonical_tcp)},
+                  {"cidr", canon_into(rule.cidr, opened_cidr)},
+                  {"preset",
+                   [](const At& a) -> base::Status {
+                     if (a.shaped(R"({"type":"string"})")) return {};
+                     // Where presets are known they have been replaced by now (presets.cc).
+                     TRY(want_string(a, "the name of a tool such as \"pip\""));
+                     return a.bad("presets are not known here", "expected the rules themselves");
+                   }},
+                  {"ports", ports_into(rule.ports)},
+                  {"addresses", list_into(rule.addresses, "[\"10.2.0.0/16\"]", opened_range)},
+                  {"methods", filled_list(rule.methods, "[\"GET\"]", canonical_method)},
+                  {"paths", filled_list(rule.paths, "[\"/v1/**\"]", path_pattern(encoded_slash))},
+                  {"encoded_slash", boolean_into(rule.encoded_slash)},
+                  {"tls_only", boolean_into(rule.tls_only)},
+                  {"headers", [&](const At& a) { return read_headers(a, rule.headers); }},
+                  {"max_body", size_into(rule.max_body, Unlimited::allowed, Zero::refused)},
+                  {"max_requests", count_into(rule.max_requests, kMostCount, Unlimited::allowed)},
+                  {"max_up", size_into(rule.max_up, Unlimited::allowed, Zero::refused)},
+                  {"max_down", size_into(rule.max_down, Unlimited::allowed, Zero::refused)},
+                  {"own", name_into(rule.own, kOwns)}}));
   TRY(want_one(at, {"host", "tcp", "cidr", "preset"}));
-  return check_egress(at, rule);
+  return at.describing() ? base::Status() : check_egress(at, rule);
 }
 
 base::Status read_deny_rule(const At& at, Deny& rule) {

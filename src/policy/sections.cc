@@ -15,6 +15,7 @@ constexpr std::uint64_t kMostFiles = 1'048'576;      // fs.nr_open's default
 constexpr std::uint64_t kMostInodes = 4'294'967'295;
 
 base::Status read_version(const At& at) {
+  if (at.shaped(R"({"const":1})")) return {};
   if (at.node.kind != Node::Kind::integer || at.node.integer != 1) return at.wrong("expected 1");
   return {};
 }
@@ -47,6 +48,7 @@ base::Status read_isolation(const At& at, Isolation& out) {
 }
 
 base::Status read_base(const At& at, Base& out) {
+  if (at.shaped(R"({"type":"string","pattern":"^(host|dir:/.+|image:.+)$"})")) return {};
   const std::string expected = "expected host, dir:PATH or image:NAME";
   const std::string text = TRY(want_string(at, "host, dir:PATH or image:NAME"));
   if (text == "host") {
@@ -66,6 +68,8 @@ base::Status read_workdir(const At& at, Workdir& out) {
   bool from_given = false;
   TRY(read_table(
       at, {{"mode", name_into(out.mode, kWorkdirs)}, {"from", [&](const At& a) -> base::Status {
+                                                        if (a.shaped(R"({"type":"string"})"))
+                                                          return {};
                                                         out.from = TRY(want_string(a, "a folder"));
                                                         from_given = true;
                                                         return {};
@@ -152,6 +156,7 @@ base::Status read_environment(const At& at, Environment& out) {
 }
 
 base::Status read_cpus(const At& at, std::uint64_t& milli) {
+  if (at.shaped(R"({"type":"number","minimum":0.01,"maximum":1024})")) return {};
   const std::string expected = "expected a number of processors from 0.01 to 1024 such as 2 or 0.5";
   double cpus = 0;
   if (at.node.kind == Node::Kind::integer) {
@@ -172,6 +177,7 @@ base::Status read_cpus(const At& at, std::uint64_t& milli) {
 // A limit that this version only knows as unlimited.
 base::Status only_unlimited(const At& at, const std::function<base::Status(const At&)>& read,
                             const std::uint64_t& value) {
+  if (at.shaped(R"({"const":"unlimited"})")) return {};
   TRY(read(at));
   if (value != kUnlimited)
     return at.not_yet(found(at.node).substr(std::string_view("found ").size()));
@@ -199,6 +205,7 @@ Read at_least(std::uint64_t least, const std::string& text, const Read& read,
               const std::uint64_t& value) {
   return [least, text, read, &value](const At& at) -> base::Status {
     TRY(read(at));
+    if (at.describing()) return {};
     if (value < least) return at.bad(found(at.node), "expected at least " + text);
     return {};
   };
@@ -312,6 +319,7 @@ base::Status read_policy(const At& root, Policy& policy) {
   fields.push_back({"deny", [&](const At& at) { return read_deny(at, policy); }});
   fields.push_back({"credential", [&](const At& at) { return read_credentials(at, policy); }});
   TRY(read_table(root, fields));
+  if (root.describing()) return {};
   for (const Field& field : sections) TRY(section(field.key, field.read));
   return {};
 }

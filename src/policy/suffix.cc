@@ -37,6 +37,14 @@ Kind kind_of(const std::string& suffix) {
 
 }  // namespace
 
+std::string shared_suffix(std::string_view name) {
+  for (auto dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
+    const std::string suffix(name.substr(dot + 1));
+    if (kind_of(suffix) == Kind::private_part) return suffix;
+  }
+  return "";
+}
+
 base::Status check_suffix(Reading& reading, const std::string& pattern, const std::string& path) {
   if (!pattern.starts_with('*')) return {};
   const std::string suffix(suffix_of(pattern));

@@ -35,11 +35,10 @@ inline constexpr std::array kRoots = {Name{"read-only", RootMode::read_only},
 inline constexpr std::array kWorkdirs = {Name{"empty", WorkdirMode::empty},
                                          Name{"overlay", WorkdirMode::overlay, Built::not_yet},
                                          Name{"copy", WorkdirMode::copy, Built::not_yet}};
-inline constexpr std::array kNetworkDefaults = {
-    Name{"deny", NetworkDefault::deny},
-    Name{"public", NetworkDefault::open_public, Built::not_yet}};
+inline constexpr std::array kNetworkDefaults = {Name{"deny", NetworkDefault::deny},
+                                                Name{"public", NetworkDefault::open_public}};
 inline constexpr std::array kNetworkModes = {Name{"enforce", NetworkMode::enforce},
-                                             Name{"audit", NetworkMode::audit, Built::not_yet}};
+                                             Name{"audit", NetworkMode::audit}};
 inline constexpr std::array kActions = {Name{"note", Action::note},
                                         Name{"alert", Action::alert},
                                         Name{"freeze", Action::freeze},

@@ -83,6 +83,11 @@ base::Result<std::string> canonical_host_pattern(std::string_view text) {
   for (std::string_view prefix : {"**.", "*."}) {
     if (stars.empty() && text.starts_with(prefix)) stars = prefix;
   }
+  if (text == "*" || text == "**") {
+    return fault("every name",
+                 "expected a name: what no rule allows is denied already, and "
+                 "network.default = \"public\" allows every name");
+  }
   const std::string_view name = text.substr(stars.size());
   if (name.contains('*')) {
     return fault(

@@ -59,51 +59,6 @@ void tproxy(Batch& batch, const Family& family, std::uint16_t port) {
   batch.tproxy(NFT_REG_1, v6 ? NFPROTO_IPV6 : NFPROTO_IPV4, family.gateway, port);
 }
 
-// Rules of one family while the gateway serves.
-void capture_family(Batch& batch, const Family& f, const std::vector<SteeredRange>& steered,
-                    const std::vector<std::uint32_t>& sets) {
-  const auto from = [&]() -> Batch& {
-    return batch.rule(f.chain).meta(NFT_META_NFPROTO, f.nfproto);
-  };
-  from().network_prefix(f.destination, f.loopback, f.loopback_bits).accept();
-  from().network_bytes(f.destination, f.own, NFT_CMP_EQ).accept();
-  from().network_bytes(f.source, f.own, NFT_CMP_NEQ).go(kRefuse);
-  for (std::size_t i = 0; i < steered.size(); ++i) {
-    const SteeredRange& range = steered[i];
-    if (range.v6 != (f.nfproto == NFPROTO_IPV6) || range.ports.empty()) continue;
-    const std::string_view prefix = text_of(range.prefix).substr(0, range.v6 ? 16 : 4);
-    Batch& rule = from().network_prefix(f.destination, prefix, range.bits);
-    rule.meta(NFT_META_L4PROTO, IPPROTO_TCP);
-    if (range.ports.size() == 1) {
-      rule.port(range.ports[0]);
-    } else {
-      rule.port_in(sets[i]);
-    }
-    tproxy(batch, f, kCapturePort);
-  }
-  for (const std::uint8_t protocol : {std::uint8_t{IPPROTO_UDP}, std::uint8_t{IPPROTO_TCP}}) {
-    from().meta(NFT_META_L4PROTO, protocol).port(kDnsPort);
-    tproxy(batch, f, kDnsPort);
-  }
-  batch.rule(f.chain).go(kRefuse);
-}
-
-// Rules of one family once the network is cut: a server and its clients inside may still talk.
-void cut_family(Batch& batch, const Family& f) {
-  const auto from = [&]() -> Batch& {
-    return batch.rule(f.chain).meta(NFT_META_NFPROTO, f.nfproto);
-  };
-  from()
-      .network_prefix(f.source, f.loopback, f.loopback_bits)
-      .network_prefix(f.destination, f.loopback, f.loopback_bits)
-      .accept();
-  from()
-      .network_bytes(f.source, f.own, NFT_CMP_EQ)
-      .network_bytes(f.destination, f.own, NFT_CMP_EQ)
-      .accept();
-  batch.rule(f.chain).go(kRefuse);
-}
-
 struct Watched {
   std::string_view first;
   unsigned bits;
@@ -160,6 +115,80 @@ constexpr Watched kWatched6[] = {
 constexpr std::string_view kGlobalUnicast6 = bytes("\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
 // RFC 5214: an interface identifier that carries an IPv4 address.
 constexpr std::string_view kIsatap[] = {bytes("\0\0\x5E\xFE"), bytes("\x02\0\x5E\xFE")};
+// The pools and what lies around them (RFC 2544).
+constexpr std::string_view kBenchmark4 = bytes("\xC6\x12\0\0");
+
+// What judge() calls open; the rest is left to the refusals that tell it apart.
+void steer_public(Batch& batch, const Family& f) {
+  const bool v6 = f.nfproto == NFPROTO_IPV6;
+  const auto to = [&](std::string_view prefix, unsigned bits) -> Batch& {
+    return batch.rule(f.chain)
+        .meta(NFT_META_NFPROTO, f.nfproto)
+        .network_prefix(f.destination, prefix, bits);
+  };
+  if (!v6) {
+    for (const Watched& range : kWatched4) to(range.first, range.bits).go(kRefuse);
+    to(kBenchmark4, 15).go(kRefuse);
+    Batch& rule = batch.rule(f.chain).meta(NFT_META_NFPROTO, f.nfproto);
+    rule.meta(NFT_META_L4PROTO, IPPROTO_TCP);
+    return tproxy(batch, f, kCapturePort);
+  }
+  for (const Watched& range : kWatched6) to(range.first, range.bits).go(kRefuse);
+  for (const std::string_view identifier : kIsatap) {
+    batch.rule(f.chain)
+        .meta(NFT_META_NFPROTO, f.nfproto)
+        .network_bytes(f.destination + 8, identifier, NFT_CMP_EQ)
+        .go(kRefuse);
+  }
+  to(kGlobalUnicast6, 3).meta(NFT_META_L4PROTO, IPPROTO_TCP);
+  tproxy(batch, f, kCapturePort);
+}
+
+// Rules of one family while the gateway serves.
+void capture_family(Batch& batch, const Family& f, const std::vector<SteeredRange>& steered,
+                    const std::vector<std::uint32_t>& sets, Public others) {
+  const auto from = [&]() -> Batch& {
+    return batch.rule(f.chain).meta(NFT_META_NFPROTO, f.nfproto);
+  };
+  from().network_prefix(f.destination, f.loopback, f.loopback_bits).accept();
+  from().network_bytes(f.destination, f.own, NFT_CMP_EQ).accept();
+  from().network_bytes(f.source, f.own, NFT_CMP_NEQ).go(kRefuse);
+  for (std::size_t i = 0; i < steered.size(); ++i) {
+    const SteeredRange& range = steered[i];
+    if (range.v6 != (f.nfproto == NFPROTO_IPV6)) continue;
+    const std::string_view prefix = text_of(range.prefix).substr(0, range.v6 ? 16 : 4);
+    Batch& rule = from().network_prefix(f.destination, prefix, range.bits);
+    rule.meta(NFT_META_L4PROTO, IPPROTO_TCP);
+    if (range.ports.size() == 1) {
+      rule.port(range.ports[0]);
+    } else if (!range.ports.empty()) {
+      rule.port_in(sets[i]);
+    }
+    tproxy(batch, f, kCapturePort);
+  }
+  for (const std::uint8_t protocol : {std::uint8_t{IPPROTO_UDP}, std::uint8_t{IPPROTO_TCP}}) {
+    from().meta(NFT_META_L4PROTO, protocol).port(kDnsPort);
+    tproxy(batch, f, kDnsPort);
+  }
+  if (others == Public::steered) steer_public(batch, f);
+  batch.rule(f.chain).go(kRefuse);
+}
+
+// Rules of one family once the network is cut: a server and its clients inside may still talk.
+void cut_family(Batch& batch, const Family& f) {
+  const auto from = [&]() -> Batch& {
+    return batch.rule(f.chain).meta(NFT_META_NFPROTO, f.nfproto);
+  };
+  from()
+      .network_prefix(f.source, f.loopback, f.loopback_bits)
+      .network_prefix(f.destination, f.loopback, f.loopback_bits)
+      .accept();
+  from()
+      .network_bytes(f.source, f.own, NFT_CMP_EQ)
+      .network_bytes(f.destination, f.own, NFT_CMP_EQ)
+      .accept();
+  batch.rule(f.chain).go(kRefuse);
+}
 
 // One class of destinations: counted exactly, logged at its own rate, then answered.
 void refused_class(Batch& batch, const char* chain) {
@@ -240,8 +269,8 @@ base::Result<RefusalCounters> read_refusals(Badge badge, int socket) {
   return counters;
 }
 
-std::string capture_rules(const NamespaceNetwork& network,
-                          const std::vector<SteeredRange>& steered) {
+std::string capture_rules(const NamespaceNetwork& network, const std::vector<SteeredRange>& steered,
+                          Public others) {
   Batch batch;
   batch.table();
   for (const char* name : {"refused", "logged", "refused_ranges", "logged_ranges"}) {
@@ -257,7 +286,9 @@ std::string capture_rules(const NamespaceNetwork& network,
     sets.push_back(range.ports.size() > 1 ? batch.ports(range.ports) : 0);
   }
   batch.rule(kCapture).meta(NFT_META_NFPROTO, NFPROTO_IPV6).go(kSix);
-  for (const auto& family : families(network)) capture_family(batch, family, steered, sets);
+  for (const auto& family : families(network)) {
+    capture_family(batch, family, steered, sets, others);
+  }
   refusals(batch, families(network));
   return batch.finish();
 }

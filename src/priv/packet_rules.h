@@ -12,13 +12,17 @@
 
 namespace priv {
 
-// TCP to `ports` of addresses below `prefix`/`bits` is taken to the gateway.
+// TCP to `ports` of addresses below `prefix`/`bits` is taken to the gateway; empty: to every port.
 struct SteeredRange {
   bool v6 = false;
   std::array<std::uint8_t, 16> prefix{};  // IPv4 in the first four bytes
   unsigned bits = 0;
   std::vector<std::uint16_t> ports;
 };
+
+// Whether TCP to addresses that no rule watches for (metadata, private, never opened ones) is taken
+// to the gateway as well.
+enum class Public { refused, steered };
 
 inline constexpr std::uint16_t kRefusalGroup = 1;   // netfilter log group of what was refused
 inline constexpr std::uint32_t kLoggedBytes = 128;  // of each packet, from its network header
@@ -29,7 +33,8 @@ inline constexpr std::uint32_t kLoggedBytes = 128;  // of each packet, from its 
 // private, never opened, all other), so that a flood to one hides nothing that goes to another.
 // There is no connection tracking. Pure.
 [[nodiscard]] std::string capture_rules(const NamespaceNetwork& network,
-                                        const std::vector<SteeredRange>& steered);
+                                        const std::vector<SteeredRange>& steered,
+                                        Public others = Public::refused);
 // A batch that replaces these rules: only traffic within loopback and between own addresses is
 // left.
 [[nodiscard]] std::string cut_rules(const NamespaceNetwork& network);

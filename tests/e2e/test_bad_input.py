@@ -55,7 +55,7 @@ def test_a_wrong_policy_names_line_and_remedy(cerco, case):
     (["log", "verify", "--run", "aaaaaaaaaaaa"], 3, "aaaaaaaaaaaa"),
     (["why", "not a url"], 2, "not a url"),
     (["why", "https://a.test/x\r\nA: b"], 2, "a control character"),
-    (["doctor"], 2, "not carried out yet"),
+    (["attack"], 2, "not carried out yet"),
 ])
 def test_wrong_arguments(cerco, arguments, status, hint):
     traces = Traces(cerco.state)

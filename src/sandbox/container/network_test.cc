@@ -310,6 +310,49 @@ for line in table.splitlines():
   EXPECT_EQ(guarded.refused_in_kernel, open.refused_in_kernel + guarded.refused_ranges);
 }
 
+// network.default = "public": what the guard calls open reaches the gateway whatever its port, and
+// all else is refused in the kernel as ever.
+TEST_F(Network, PublicAddressesReachTheGatewayAndNoOthers) {
+  plan::Plan open = whole_plan(state_.path());
+  for (plan::Step& step : open.steps) {
+    if (auto* capture = std::get_if<plan::Capture>(&step)) {
+      capture->steer_public = true;
+      capture->steered = {{capture->pool_v4, {}}, {capture->pool_v6, {}}};
+    }
+  }
+  sandbox_ = start_ready(open);
+  ASSERT_TRUE(sandbox_);
+  Gateway gateway(sandbox_->capture());
+  const std::string table = slurp(CERCO_SOURCE_DIR "/tests/cases/addresses.txt");
+  EXPECT_EQ(inside("table = '''" + table + "'''" + R"(
+import ipaddress
+mapped = ipaddress.ip_network('::ffff:0:0/96')
+pools = [ipaddress.ip_network(n) for n in ('198.19.0.0/16', 'fd63:6572:636f:1::/64')]
+own = [ipaddress.ip_address(a) for a in ('127.0.0.1', '::1', '198.18.0.2', 'fd63:6572:636f::2')]
+opened = closed = 0
+for line in table.splitlines():
+  parts = [part.strip() for part in line.split('|')]
+  if line.startswith('#') or len(parts) != 3: continue
+  address = ipaddress.ip_address(parts[1])
+  if address in mapped or address in own or address.is_loopback: continue
+  # What says that a range is left, as 0.0.0.0 does for this host, reaches our own loopback.
+  if address.is_unspecified: continue
+  want = 'hi' if parts[2].startswith('open') or any(address in pool for pool in pools) else 'no'
+  got = go(parts[1], 8443)
+  if (got == 'hi') != (want == 'hi'): print(parts, got)
+  opened += want == 'hi'
+  closed += want != 'hi'
+print(opened > 40, closed > 100)
+print(go('198.19.0.5', 22), go('198.18.0.1', 65533), go('198.18.9.9', 443), go('1.1.1.1', 53))
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(('1.1.1.1', 443))
+s.send(b'quic')
+try: s.recv(9)
+except ConnectionRefusedError: print('refused')
+)"),
+            "True True\nhi ECONNREFUSED ECONNREFUSED hi\nrefused\n");
+}
+
 TEST_F(Network, CutEndsConnectionsAndLeavesLoopback) {
   Gateway gateway(sandbox_->capture());
   std::thread later([&] {

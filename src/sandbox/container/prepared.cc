@@ -74,7 +74,9 @@ base::Status take_capture(const plan::Capture& capture, Prepared& prepared) {
   TRY(take_address(kGateway4, prepared.network.gateway4));
   TRY(take_address(kGateway6, prepared.network.gateway6));
   prepared.interface = priv::interface_messages(prepared.network);
-  prepared.rules = priv::capture_rules(prepared.network, TRY(ranges(capture)));
+  prepared.rules =
+      priv::capture_rules(prepared.network, TRY(ranges(capture)),
+                          capture.steer_public ? priv::Public::steered : priv::Public::refused);
   return {};
 }
 
