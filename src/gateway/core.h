@@ -61,6 +61,10 @@ class TcpConnector final : public Connector {
   }
 };
 
+// How a connection came to the gateway: captured on its way, or brought to the explicit proxy.
+enum class Way { tcp, http, connect, socks };
+[[nodiscard]] std::string to_string(Way way);
+
 // What a rule's budgets have been used up by.
 struct Used {
   std::uint64_t requests = 0;
@@ -90,7 +94,9 @@ struct Core {
   std::uint64_t last_connection = 0;
   std::vector<Used> used = std::vector<Used>(plan.policy.egress.size());
   std::vector<char> scratch = std::vector<char>(http::kMaxHello + 1);
-  bool cut = false;  // cut-network: nothing is let through any more
+  std::size_t wildcard_names = 0;  // of those in `names`, by wildcard rules
+  bool names_alarmed = false;      // that they are too many was told
+  bool cut = false;                // cut-network: nothing is let through any more
 
   [[nodiscard]] const policy::Policy& policy() const { return plan.policy; }
   [[nodiscard]] bool holds(plan::Protection protection) const {
@@ -108,6 +114,8 @@ class Connection {
 
   Core& core;
   std::uint64_t id;
+  Way way = Way::tcp;
+  bool waits = false;  // a proxy's client waits to hear whether its tunnel is open
   Wake wake;
   std::shared_ptr<Stream> client;
   std::shared_ptr<Stream> upstream;      // null until something is dialled
@@ -124,6 +132,8 @@ class Connection {
   asio::awaitable<bool> pause();
   // These sleep as needed. ETIMEDOUT when the time is over.
   asio::awaitable<os::Moved> read(Stream& from, std::span<char> into);
+  // What is there without taking it out, at least a byte or the end; plain streams only.
+  asio::awaitable<os::Moved> peek(Stream& from, std::span<char> into);
   asio::awaitable<int> write(Stream& to, std::string_view bytes);  // 0 or errno
   asio::awaitable<int> handshake(Stream& stream);
 

@@ -5,6 +5,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 
+#include "gateway/address_book.h"
+
 namespace gateway {
 
 Target find_target(const Core& core, const os::Endpoint& destination) {
@@ -21,8 +23,21 @@ Target find_target(const Core& core, const os::Endpoint& destination) {
   return target;
 }
 
-asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target target,
+base::Result<Target> find_target(Core& core, std::string_view host, std::uint16_t port) {
+  const policy::Host canonical = TRY(policy::canonical_host(host));
+  if (canonical.is_address) {
+    return find_target(core, to_endpoint(TRY(policy::parse_address(canonical.name)), port));
+  }
+  Target target{.host = canonical, .port = port};
+  const bool full =
+      policy::name_allowed(core.policy(), canonical.name) && !give_place(core, canonical.name);
+  if (full) target.problem = "too-many-names";
+  return target;
+}
+
+asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target& target,
                                                  const policy::Egress* rule) {
+  if (target.vetted) co_return *std::exchange(target.vetted, std::nullopt);
   std::vector<policy::Address> addresses;
   if (target.literal) {
     addresses.push_back(*target.literal);
@@ -149,7 +164,7 @@ std::string kind_of(const std::string& reason) {
     if (reason == same) return reason;
   }
   if (reason == "blocked-name" || reason == "deny-rule" || reason == "unknown-address" ||
-      reason == "cut") {
+      reason == "too-many-names" || reason == "cut") {
     return "host";
   }
   return "protocol";

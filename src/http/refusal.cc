@@ -47,6 +47,10 @@ std::string refusal_response(unsigned status, const Refusal& refusal, After afte
   return response(status, refusal.reason, refusal_body(refusal), after, refusal.method == "HEAD");
 }
 
+std::string tunnel_response() {
+  return "HTTP/1.1 200 Connection established\r\n\r\n";
+}
+
 std::string rejection_response(const Rejection& rejection) {
   const std::string body =
       base::JsonObject().add("reason", rejection.reason).add("text", rejection.text).text();
