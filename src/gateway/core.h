@@ -40,6 +40,8 @@ struct Limits {
   std::chrono::milliseconds linger{2'000};  // for a refused sender to take notice
   std::chrono::milliseconds sweep{250};     // how exact the above are
   std::size_t connections = 512;
+  std::size_t turned_away = 32;             // beside them: over the bound, waiting to be told so
+  std::chrono::milliseconds queued{1'000};  // until those over the bound are told so
   std::size_t names = 4096;
   std::size_t wildcard_names = 1024;  // of these, by wildcard rules
 };
@@ -81,7 +83,7 @@ struct Core {
   const Limits& limits;
   Recorder& recorder;
   Names& names;
-  const Guard& guard;
+  Guard& guard;
   Resolver& resolver;
   Connector& connector;
   Credentials& credentials;
@@ -96,6 +98,7 @@ struct Core {
   std::vector<char> scratch = std::vector<char>(http::kMaxHello + 1);
   std::size_t wildcard_names = 0;  // of those in `names`, by wildcard rules
   bool names_alarmed = false;      // that they are too many was told
+  bool nat64_known = false;        // the guard knows the prefixes of this network
   bool cut = false;                // cut-network: nothing is let through any more
 
   [[nodiscard]] const policy::Policy& policy() const { return plan.policy; }

@@ -4,14 +4,10 @@
 #include <cerrno>
 
 namespace gateway {
-namespace {
 
-// An HTTP method starts with a letter; every other protocol that does is told by the HTTP parser.
 bool like_http(char first) {
   return (first >= 'A' && first <= 'Z') || (first >= 'a' && first <= 'z');
 }
-
-}  // namespace
 
 asio::awaitable<Opening> look(Connection& connection) {
   Opening opening;

@@ -19,6 +19,10 @@ struct Opening {
 // tunnel forwards the ClientHello as it came.
 asio::awaitable<Opening> look(Connection& connection);
 
+// Whether a connection that starts with this byte may be HTTP: a method starts with a letter. Every
+// other protocol that does is told by the HTTP parser.
+[[nodiscard]] bool like_http(char first);
+
 // Says the last words and sees that they are heard; without words a reset.
 asio::awaitable<void> part(Connection& connection, std::string words);
 // Refuses in the peer's own words, where there are any: as the proxy that it waits for, with a TLS

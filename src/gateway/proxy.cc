@@ -65,7 +65,8 @@ asio::awaitable<http::Parsed<http::SocksRequest>> read_request(Connection& conne
   const auto greeting = co_await read_message(connection, http::read_socks_greeting);
   if (!greeting) co_return std::unexpected(greeting.error());
   if (greeting->method == http::SocksMethod::unacceptable) {
-    co_return std::unexpected(http::Rejection{.reason = kNoMethod, .text = "no login that is taken"});
+    co_return std::unexpected(
+        http::Rejection{.reason = kNoMethod, .text = "no login that is taken"});
   }
   (void)co_await connection.write(*connection.client, http::socks_choice(greeting->method));
   if (greeting->method == http::SocksMethod::password) {
@@ -102,10 +103,11 @@ asio::awaitable<void> serve_socks(Connection& connection) {
     rejection = request.error();
   }
   co_await record(connection, "reject", rejection.reason);
-  co_await part(connection, rejection.reason == kNoMethod
-                                ? http::socks_choice(http::SocksMethod::unacceptable)
-                                : http::socks_reply(http::SocksReply{
-                                      static_cast<std::uint8_t>(rejection.status)}));
+  co_await part(
+      connection,
+      rejection.reason == kNoMethod
+          ? http::socks_choice(http::SocksMethod::unacceptable)
+          : http::socks_reply(http::SocksReply{static_cast<std::uint8_t>(rejection.status)}));
 }
 
 asio::awaitable<void> serve_http(Connection& connection) {

@@ -265,6 +265,25 @@ asio::awaitable<void> serve_target(Connection& connection, Target target) {
   co_await session.run();
 }
 
+asio::awaitable<void> serve_busy(Core& core, base::Fd socket) {
+  Connection connection(core, std::move(socket));
+  const auto destination = core.destination_of(connection.client->fd());
+  if (!destination) co_return;
+  const Target target = find_target(core, *destination);
+  Judged judged{.verdict = refuse("too-many-connections")};
+  connection.allow(core.limits.linger);
+  char first = 0;
+  (void)co_await connection.peek(*connection.client, {&first, 1});
+  if (like_http(first)) judged.scheme = policy::Scheme::http;
+  (void)core.recorder.decision(decision_of(connection, target, judged));
+  if (!co_await core.recorder.handed_over(connection.wake)) co_return;
+  const http::Refusal refusal =
+      refusal_of(connection, target, judged.verdict, judged.verdict.reason);
+  co_await turn_away(connection,
+                     judged.scheme == policy::Scheme::http ? judged.scheme : policy::Scheme::tcp,
+                     http::refusal_response(503, refusal, http::After::close));
+}
+
 asio::awaitable<void> serve_session(Core& core, base::Fd socket) {
   Connection connection(core, std::move(socket));
   const auto destination = core.destination_of(connection.client->fd());

@@ -2,10 +2,12 @@
 // thing.
 #include "gateway/target.h"
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 
 #include "gateway/address_book.h"
+#include "gateway/nat64.h"
 
 namespace gateway {
 
@@ -45,6 +47,11 @@ asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target& target,
     for (const char* own : {"127.0.0.1", "::1"}) addresses.push_back(*policy::parse_address(own));
   } else {
     addresses = CO_TRY(co_await core.resolver.resolve(target.host.name));
+    const bool six = std::ranges::any_of(addresses, &policy::Address::v6);
+    if (six && !co_await learn_nat64(core)) std::erase_if(addresses, &policy::Address::v6);
+    if (addresses.empty()) {
+      co_return base::fail(base::Kind::peer, "resolve", "nobody tells of this network's NAT64", {});
+    }
   }
   co_return core.guard.vet(rule, target.host, target.port, addresses);
 }

@@ -23,6 +23,7 @@ std::string response(unsigned status, std::string_view reason, std::string_view 
       "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
       "Cache-Control: no-store\r\nX-Cerco-Deny: {}\r\n",
       status, status_phrase(status), body.size(), header_safe(reason));
+  if (status == 503) out += "Retry-After: 1\r\n";
   if (after == After::close) out += "Connection: close\r\n";
   out += "\r\n";
   if (!head_only) out += body;

@@ -86,7 +86,8 @@ Parsed<SocksRequest> read_socks_request(std::string_view bytes) {
     request.kind = type == kTypeV4 ? SocksRequest::Kind::v4 : SocksRequest::Kind::v6;
     std::ranges::copy(address, request.address.begin());
   }
-  request.port = static_cast<std::uint16_t>(byte(bytes, at + size) << 8 | byte(bytes, at + size + 1));
+  request.port =
+      static_cast<std::uint16_t>(byte(bytes, at + size) << 8 | byte(bytes, at + size + 1));
   if (request.port == 0) return refuse(SocksReply::failed, "port", "port 0 is no port");
   return request;
 }

@@ -39,9 +39,9 @@ struct SocksRequest {
   enum class Kind { name, v4, v6 };
   std::size_t needs = 5;
   Kind kind = Kind::name;
-  std::string name;                         // Kind::name: any bytes, at least one
+  std::string name;                        // Kind::name: any bytes, at least one
   std::array<std::uint8_t, 16> address{};  // in network byte order
-  std::uint16_t port = 0;                   // never 0 in a whole message
+  std::uint16_t port = 0;                  // never 0 in a whole message
 };
 // Rejections: another version, BIND and UDP (unknown_command), another kind of address
 // (unknown_address), an empty name, port 0.

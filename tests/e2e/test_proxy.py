@@ -125,6 +125,37 @@ def test_half_close_through_a_tunnel(net, opening):
     assert result.text.strip() == str(2 + (1 << 20)), result
 
 
+def test_a_want_of_descriptors_ends_nothing(net):
+    """F28, N125, N202: 60 connections where few descriptors are allowed; the gateway answers, recovers, and refuses as before."""
+    script = f"""python3 - <<'X'
+import socket, sys
+held = []
+for _ in range(60):
+    s = socket.socket(); s.settimeout(15)
+    try:
+        s.connect(('plain.test', 80)); s.sendall(b'G'); held.append(s)
+    except OSError as e:
+        held.append(None)
+last = held[-1]
+try:
+    last.sendall(b'ET / HTTP/1.1\\r\\nHost: plain.test\\r\\n\\r\\n')
+    print((last.recv(4096) or b'closed').split(b'\\r')[0].decode())
+except OSError as e:
+    print(type(e).__name__)
+for s in held:
+    if s: s.close()
+X
+for i in 1 2 3 4 5 6 7 8 9 10; do {CURL} --retry 5 --retry-all-errors http://plain.test/after | grep -q 200 && break; done
+{CURL} http://plain.test/after; {CURL} -X POST http://plain.test/after"""
+    few = net.cerco(net.folder)
+    few.prefix = [*few.prefix, "prlimit", "--nofile=110:110"]
+    result = few.run("--", "sh", "-c", script, policy=POLICY)
+    told, allowed, refused = result.text.splitlines()
+    assert told.startswith("HTTP/1.1 503") or told in ("ConnectionResetError", "BrokenPipeError"), result
+    assert allowed.split()[0] == "200" and refused.split()[0] == "403", result
+    assert any(d["reason"] == "too-many-connections" for d in result.of_type("egress.decision") if d["verdict"] == "deny")
+
+
 def test_there_is_no_proxy_where_there_is_no_network(net):
     result = net.box.run("--", "sh", "-c", f"curl -sS -m 10 -x http://{PROXY} http://plain.test/; echo $?")
     assert result.text.strip() == "7", result
