@@ -54,9 +54,9 @@ class Nat64World : public ::testing::Test {
     world.names["meta.example.com"] = {"2a01:b000:122:344::a9fe:a9fe"};
     world.names["known.example.com"] = {"64:ff9b::5db8:d822"};
     world.names["plain.example.com"] = {"2606:2800:220:1::34"};
-    for (const char* to : {"2a01:b000:122:344::5db8:d822", "2a01:b000:122:344::a00:5",
-                           "2a01:b000:122:344::a9fe:a9fe", "64:ff9b::5db8:d822",
-                           "2606:2800:220:1::34"}) {
+    for (const char* to :
+         {"2a01:b000:122:344::5db8:d822", "2a01:b000:122:344::a00:5",
+          "2a01:b000:122:344::a9fe:a9fe", "64:ff9b::5db8:d822", "2606:2800:220:1::34"}) {
       world.listening[to + std::string(":80")] = upstream.port();
     }
   }

@@ -126,11 +126,11 @@ def test_half_close_through_a_tunnel(net, opening):
 
 
 def test_a_want_of_descriptors_ends_nothing(net):
-    """F28, N125, N202: 60 connections where few descriptors are allowed; the gateway answers, recovers, and refuses as before."""
+    """F28, N125, N202: 150 connections where few descriptors are allowed; the gateway answers, recovers, and refuses as before."""
     script = f"""python3 - <<'X'
 import socket, sys
 held = []
-for _ in range(60):
+for _ in range(150):
     s = socket.socket(); s.settimeout(15)
     try:
         s.connect(('plain.test', 80)); s.sendall(b'G'); held.append(s)
@@ -148,8 +148,9 @@ X
 for i in 1 2 3 4 5 6 7 8 9 10; do {CURL} --retry 5 --retry-all-errors http://plain.test/after | grep -q 200 && break; done
 {CURL} http://plain.test/after; {CURL} -X POST http://plain.test/after"""
     few = net.cerco(net.folder)
-    few.prefix = [*few.prefix, "prlimit", "--nofile=110:110"]
+    few.prefix = [*few.prefix, "prlimit", "--nofile=300:300"]
     result = few.run("--", "sh", "-c", script, policy=POLICY)
+    assert len(result.text.splitlines()) == 3, (result, result.events[-3:])
     told, allowed, refused = result.text.splitlines()
     assert told.startswith("HTTP/1.1 503") or told in ("ConnectionResetError", "BrokenPipeError"), result
     assert allowed.split()[0] == "200" and refused.split()[0] == "403", result
