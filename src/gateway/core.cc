@@ -7,6 +7,20 @@
 
 namespace gateway {
 
+std::string to_string(Way way) {
+  switch (way) {
+    case Way::tcp:
+      return "tcp";
+    case Way::http:
+      return "http";
+    case Way::connect:
+      return "connect";
+    case Way::socks:
+      return "socks";
+  }
+  return {};
+}
+
 Connection::Connection(Core& shared, base::Fd socket)
     : core(shared),
       id(++shared.last_connection),
@@ -36,6 +50,15 @@ asio::awaitable<bool> Connection::pause() {
 asio::awaitable<os::Moved> Connection::read(Stream& from, std::span<char> into) {
   while (true) {
     const os::Moved moved = from.try_read(into);
+    if (moved.error != EAGAIN) co_return moved;
+    from.arm_read();
+    if (!co_await pause()) co_return os::Moved{.error = ETIMEDOUT};
+  }
+}
+
+asio::awaitable<os::Moved> Connection::peek(Stream& from, std::span<char> into) {
+  while (true) {
+    const os::Moved moved = os::peek(from.fd(), into);
     if (moved.error != EAGAIN) co_return moved;
     from.arm_read();
     if (!co_await pause()) co_return os::Moved{.error = ETIMEDOUT};

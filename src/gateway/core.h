@@ -40,6 +40,8 @@ struct Limits {
   std::chrono::milliseconds linger{2'000};  // for a refused sender to take notice
   std::chrono::milliseconds sweep{250};     // how exact the above are
   std::size_t connections = 512;
+  std::size_t turned_away = 32;             // beside them: over the bound, waiting to be told so
+  std::chrono::milliseconds queued{1'000};  // until those over the bound are told so
   std::size_t names = 4096;
   std::size_t wildcard_names = 1024;  // of these, by wildcard rules
 };
@@ -61,6 +63,10 @@ class TcpConnector final : public Connector {
   }
 };
 
+// How a connection came to the gateway: captured on its way, or brought to the explicit proxy.
+enum class Way { tcp, http, connect, socks };
+[[nodiscard]] std::string to_string(Way way);
+
 // What a rule's budgets have been used up by.
 struct Used {
   std::uint64_t requests = 0;
@@ -77,7 +83,7 @@ struct Core {
   const Limits& limits;
   Recorder& recorder;
   Names& names;
-  const Guard& guard;
+  Guard& guard;
   Resolver& resolver;
   Connector& connector;
   Credentials& credentials;
@@ -90,7 +96,10 @@ struct Core {
   std::uint64_t last_connection = 0;
   std::vector<Used> used = std::vector<Used>(plan.policy.egress.size());
   std::vector<char> scratch = std::vector<char>(http::kMaxHello + 1);
-  bool cut = false;  // cut-network: nothing is let through any more
+  std::size_t wildcard_names = 0;  // of those in `names`, by wildcard rules
+  bool names_alarmed = false;      // that they are too many was told
+  bool nat64_known = false;        // the guard knows the prefixes of this network
+  bool cut = false;                // cut-network: nothing is let through any more
 
   [[nodiscard]] const policy::Policy& policy() const { return plan.policy; }
   [[nodiscard]] bool holds(plan::Protection protection) const {
@@ -108,6 +117,8 @@ class Connection {
 
   Core& core;
   std::uint64_t id;
+  Way way = Way::tcp;
+  bool waits = false;  // a proxy's client waits to hear whether its tunnel is open
   Wake wake;
   std::shared_ptr<Stream> client;
   std::shared_ptr<Stream> upstream;      // null until something is dialled
@@ -124,6 +135,8 @@ class Connection {
   asio::awaitable<bool> pause();
   // These sleep as needed. ETIMEDOUT when the time is over.
   asio::awaitable<os::Moved> read(Stream& from, std::span<char> into);
+  // What is there without taking it out, at least a byte or the end; plain streams only.
+  asio::awaitable<os::Moved> peek(Stream& from, std::span<char> into);
   asio::awaitable<int> write(Stream& to, std::string_view bytes);  // 0 or errno
   asio::awaitable<int> handshake(Stream& stream);
 

@@ -1,7 +1,7 @@
 // Names are judged by the policy's one matcher, then looked up in the sandbox's own address book.
 #include "gateway/dns.h"
 
-#include <algorithm>
+#include "gateway/address_book.h"
 
 namespace gateway {
 namespace {
@@ -47,24 +47,12 @@ Answer Dns::look_up(const Question& question) {
   return allowed(question);
 }
 
-bool Dns::by_wildcard(const std::string& name) const {
-  return std::ranges::none_of(core_.policy().egress, [&](const policy::Egress& rule) {
-    return rule.host == name || (!rule.tcp.empty() && rule.tcp.starts_with(name + ":"));
-  });
-}
-
 Answer Dns::allowed(const Question& question) {
   const std::string name = policy::canonical_host(question.name)->name;
-  const bool fresh = !core_.names.knows(name);
-  const bool wildcard = fresh && by_wildcard(name);
-  const bool full = wildcard && wildcard_names_ >= core_.limits.wildcard_names;
-  const auto given = full ? std::nullopt : core_.names.give(name);
-  if (!given) {
-    alarm(name);
-    return denied(name, "too-many-names");
-  }
-  wildcard_names_ += wildcard ? 1 : 0;
-  if (fresh && !record("allow", name, "", "", 1)) return {.code = Rcode::failure};
+  const auto given = give_place(core_, name);
+  if (!given) return denied(name, "too-many-names");
+  if (given->met == Names::Met::new_name && !record("allow", name, "", "", 1))
+    return {.code = Rcode::failure};
   const auto& address = question.type == kTypeA ? given->place.v4 : given->place.v6;
   return {.addresses = {bytes_of(address)}, .ttl = kTtl};
 }
@@ -97,15 +85,6 @@ base::Status Dns::record(std::string_view verdict, const std::string& name,
   if (count != 1) object.add("count", count);
   if (!fix.empty() && fix.size() <= journal::kMostText) object.add("fix", fix);
   return core_.recorder.event("dns.decision", object.members());
-}
-
-void Dns::alarm(const std::string& name) {
-  if (alarmed_) return;
-  alarmed_ = true;
-  base::JsonObject object;
-  object.add("detector", "dns_names").add("severity", "high").add("action", "alert");
-  object.add("text", "more names than any ordinary task looks up").add("host", name);
-  (void)core_.recorder.event("alert", object.members());
 }
 
 void Dns::finish() {

@@ -31,16 +31,12 @@ class Dns {
   [[nodiscard]] Answer look_up(const Question& question);
   [[nodiscard]] Answer allowed(const Question& question);
   [[nodiscard]] Answer denied(const std::string& name, const std::string& reason);
-  [[nodiscard]] bool by_wildcard(const std::string& name) const;
   [[nodiscard]] base::Status record(std::string_view verdict, const std::string& name,
                                     const std::string& reason, const std::string& fix,
                                     std::uint64_t count);
-  void alarm(const std::string& name);
 
   Core& core_;
   std::map<std::string, Denied> denied_;
-  std::size_t wildcard_names_ = 0;
-  bool alarmed_ = false;
 };
 
 }  // namespace gateway

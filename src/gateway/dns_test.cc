@@ -123,6 +123,17 @@ TEST(Names, EveryNameHasItsOwnAddressForEver) {
   EXPECT_EQ(policy::to_string(names->give("n299.test")->place.v4), "198.19.1.44");
 }
 
+// N95: an address means a name in the one sandbox that was given it.
+TEST(Names, EverySandboxHasItsOwn) {
+  auto one = Names::make("198.19.0.0/16", "fd63:6572:636f:1::/64", 10);
+  auto other = Names::make("198.19.0.0/16", "fd63:6572:636f:1::/64", 10);
+  const auto given = one->give("one.test")->place;
+  EXPECT_EQ(other->name_of(given.v4), "");
+  EXPECT_EQ(other->give("other.test")->place.v4, given.v4);
+  EXPECT_EQ(other->name_of(given.v4), "other.test");
+  EXPECT_EQ(one->name_of(given.v4), "one.test");
+}
+
 TEST(Names, AnAddressThatWasNotGivenOutStandsForNothing) {
   auto names = Names::make("198.19.0.0/16", "fd63:6572:636f:1::/64", 10);
   (void)names->give("a.test");

@@ -242,6 +242,7 @@ void Exchange::take_redactors() {
 }
 
 Exchange::Step Exchange::take_final(http::ResponseHead head) {
+  if (http::carries_dns(head.fields)) return fail("dns-over-https");
   response_body_.emplace(head.body, 502);
   end_.keep_upstream = head.keep_alive && head.body.framing != http::Framing::until_close;
   const http::Field* encoding = http::find_field(head.fields, "content-encoding");

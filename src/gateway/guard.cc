@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gateway/nat64.h"
+
 namespace gateway {
 namespace {
 
@@ -45,8 +47,17 @@ policy::Address to_address(const os::Endpoint& endpoint) {
   return {.v6 = endpoint.v6, .bytes = endpoint.address};
 }
 
+policy::Address Guard::as_dialled(const policy::Address& address) const {
+  for (const policy::Cidr& prefix : nat64_) {
+    if (const auto inner = carried_v4(prefix, address)) return *inner;
+  }
+  return address;
+}
+
 std::string Guard::refusal(const policy::Egress* rule, const policy::Host& host, std::uint16_t port,
-                           const policy::Address& address, const os::LocalNetworks& local) const {
+                           const policy::Address& told, const os::LocalNetworks& local) const {
+  if (policy::address_denied(plan_->policy, told, port)) return "deny-rule";
+  const policy::Address address = as_dialled(told);
   if (policy::address_denied(plan_->policy, address, port)) return "deny-rule";
   // The host's own services, by their one name; the rule has named the port (contract).
   if (!host.is_address && host.name == policy::kHostName) return loopback(address) ? "" : "own";

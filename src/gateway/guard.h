@@ -51,14 +51,19 @@ class Guard {
   [[nodiscard]] base::Result<Vetted> vet(const policy::Egress* rule, const policy::Host& host,
                                          std::uint16_t port,
                                          std::span<const policy::Address> addresses) const;
+  // What lies below these prefixes is judged as the IPv4 address that it carries (N86).
+  void translates(std::vector<policy::Cidr> prefixes) { nat64_ = std::move(prefixes); }
 
  private:
+  [[nodiscard]] policy::Address as_dialled(const policy::Address& address) const;
+
   [[nodiscard]] std::string refusal(const policy::Egress* rule, const policy::Host& host,
-                                    std::uint16_t port, const policy::Address& address,
+                                    std::uint16_t port, const policy::Address& told,
                                     const os::LocalNetworks& local) const;
 
   const plan::Plan* plan_;
   LocalView local_;
+  std::vector<policy::Cidr> nat64_;
 };
 
 }  // namespace gateway

@@ -14,7 +14,7 @@ constexpr std::uint64_t kMostDrained = std::uint64_t{1} << 20;
 
 Decision HttpSession::decision(const Asked& asked) const {
   Decision decision;
-  decision.way = "http";
+  decision.way = to_string(connection_.way);
   decision.conn = connection_.id;
   decision.host = target_.host.name;
   decision.port = target_.port;

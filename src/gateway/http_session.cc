@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t kRead = std::size_t{16} * 1024;
 }  // namespace
 
-HttpSession::HttpSession(Connection& connection, const Target& target, http::Leg leg)
-    : core_(connection.core), connection_(connection), target_(target), leg_(leg) {
+HttpSession::HttpSession(Connection& connection, Target target, http::Leg leg)
+    : core_(connection.core), connection_(connection), target_(std::move(target)), leg_(leg) {
   admission_.leg = leg;
   admission_.strictness = core_.holds(plan::Protection::strict_http) ? http::Strictness::strict
                                                                      : http::Strictness::careless;
@@ -39,6 +39,7 @@ asio::awaitable<HttpSession::Next> HttpSession::serve_one() {
   Asked asked;
   asked.since = Clock::now();
   if (auto rejection = admit(**length, asked)) co_return co_await reject(*rejection);
+  if (tunnel_) co_return Next::end;
   decide(asked);
   if (asked.verdict.allow) {
     // Counted before anything is waited for: requests of other connections come meanwhile.
@@ -68,9 +69,7 @@ asio::awaitable<std::optional<http::Parsed<std::size_t>>> HttpSession::read_head
   while (true) {
     const auto whole = http::find_head_end(from_client_.view(), seen);
     if (!whole || *whole != 0) co_return whole;
-    seen = from_client_.view().size();
-    const os::Moved got =
-        co_await connection_.read(*connection_.client, from_client_.make_room(kRead));
+    const os::Moved got = co_await read_some_head(seen);
     if (got.failed() || got.end()) {
       if (!begun) co_return std::nullopt;
       co_return std::unexpected(http::Rejection{
@@ -80,6 +79,40 @@ asio::awaitable<std::optional<http::Parsed<std::size_t>>> HttpSession::read_head
     if (!begun) connection_.allow(core_.limits.head);
     begun = true;
   }
+}
+
+// A proxy's client may send what is for the tunnel right behind its CONNECT: of that not a byte is
+// taken out of the socket.
+asio::awaitable<os::Moved> HttpSession::read_some_head(std::size_t& seen) {
+  const std::size_t held = from_client_.view().size();
+  seen = held;
+  std::span<char> room = from_client_.make_room(kRead);
+  if (leg_ == http::Leg::proxy) {
+    const os::Moved there = co_await connection_.peek(*connection_.client, room);
+    if (there.failed() || there.end()) co_return there;
+    const auto whole = http::find_head_end({from_client_.view().data(), held + there.bytes}, seen);
+    room = room.first(whole && *whole != 0 ? *whole - held : there.bytes);
+  }
+  co_return co_await connection_.read(*connection_.client, room);
+}
+
+// Of a proxy's request: where it goes. What was kept open to another place is of no use to it.
+std::optional<http::Rejection> HttpSession::go_to(const http::RequestHead& head,
+                                                  const Target& before) {
+  auto target = find_target(core_, head.host, head.port.value_or(usual_port()));
+  if (!target) return http::Rejection{.status = 400, .reason = "host", .text = target.error().what};
+  if (head.method == "CONNECT") {
+    if (!from_client_.empty()) {
+      return http::Rejection{.status = 400, .reason = "connect", .text = "CONNECT in a pipeline"};
+    }
+    drop_upstream();
+    tunnel_ = std::move(*target);
+    decided_ = true;  // by whoever carries the tunnel
+    return std::nullopt;
+  }
+  if (target->host != before.host || target->port != before.port) drop_upstream();
+  target_ = std::move(*target);
+  return std::nullopt;
 }
 
 // Whether Host names what the connection was made to; anything else is another origin's business.
@@ -99,10 +132,15 @@ void HttpSession::write_host_as_judged(http::RequestHead& head) const {
 
 std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& asked) {
   std::vector<http::Field> dropped;
+  const Target before = leg_ == http::Leg::proxy ? std::exchange(target_, {}) : Target();
   auto head = http::parse_request(from_client_.view().substr(0, length), admission_, &dropped);
   if (!head) return head.error();
   from_client_.consume(length);
   asked.head = std::move(*head);
+  if (leg_ == http::Leg::proxy) {
+    if (auto rejection = go_to(asked.head, before)) return rejection;
+    if (tunnel_) return std::nullopt;
+  }
   if (asked.head.host.empty()) {  // HTTP/1.0
     asked.head.host = target_.host.name;
     if (target_.port != usual_port()) asked.head.port = target_.port;
@@ -138,6 +176,7 @@ void HttpSession::decide(Asked& asked) {
     asked.verdict.fix.clear();
   };
   if (core_.cut) return refuse("cut");
+  if (!target_.problem.empty()) return refuse(target_.problem);
   if (core_.holds(plan::Protection::sni_check) && !stands_for_target(asked.head)) {
     return refuse("misdirected");
   }
@@ -146,8 +185,10 @@ void HttpSession::decide(Asked& asked) {
     asked.verdict = {.allow = true, .treatment = policy::Treatment::inspect};
   }
   if (asked.verdict.allow) {
-    const std::string spent = budget_problem(asked);
-    if (!spent.empty()) refuse(spent);
+    // Names that go out this way are judged by nobody (N94).
+    const std::string problem =
+        http::carries_dns(asked.head.fields) ? "dns-over-https" : budget_problem(asked);
+    if (!problem.empty()) refuse(problem);
   }
   if (!core_.credentials.any()) return;
   // Also where the rules refuse: a placeholder that is out of place is told of in any case.

@@ -15,13 +15,17 @@ namespace gateway {
 
 class HttpSession {
  public:
-  // Leg::plain: captured plain HTTP; Leg::tls: inside TLS that ends here.
-  HttpSession(Connection& connection, const Target& target, http::Leg leg);
+  // Leg::plain: captured plain HTTP; Leg::tls: inside TLS that ends here; Leg::proxy: each request
+  // says itself where it goes, and `target` is where none has gone yet.
+  HttpSession(Connection& connection, Target target, http::Leg leg);
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
 
   // Until the connection is over. At least one decision is recorded.
   asio::awaitable<void> run();
+  // Of a proxy: where the CONNECT that ended the session wants to go; what came behind it is still
+  // in the socket.
+  [[nodiscard]] const std::optional<Target>& tunnel() const { return tunnel_; }
 
  private:
   enum class Next { again, end };
@@ -40,6 +44,9 @@ class HttpSession {
   asio::awaitable<Next> serve_one();
   // The length of the head that from_client_ starts with; nullopt: the connection is over.
   asio::awaitable<std::optional<http::Parsed<std::size_t>>> read_head();
+  asio::awaitable<os::Moved> read_some_head(std::size_t& seen);
+  [[nodiscard]] std::optional<http::Rejection> go_to(const http::RequestHead& head,
+                                                     const Target& before);
   asio::awaitable<Next> reject(http::Rejection rejection);
   [[nodiscard]] std::optional<http::Rejection> admit(std::size_t length, Asked& asked);
   void write_host_as_judged(http::RequestHead& head) const;
@@ -65,7 +72,8 @@ class HttpSession {
 
   Core& core_;
   Connection& connection_;
-  const Target& target_;
+  Target target_;
+  std::optional<Target> tunnel_;
   http::Leg leg_;
   http::Admission admission_;
   Buffer from_client_;

@@ -95,7 +95,7 @@ TEST_F(HttpTest, ARequestGoesThroughRewritten) {
   EXPECT_TRUE(echo.seen[0].contains("X-One: 1"));
   const auto events = world.events();
   ASSERT_GE(events.size(), 2U);
-  EXPECT_TRUE(events[0].has(R"("way":"http")"));
+  EXPECT_TRUE(events[0].has(R"("way":"tcp")"));
   EXPECT_TRUE(events[0].has(R"("rule":"files")"));
   EXPECT_TRUE(events[0].has(R"("url":"http://files.example.org/a?[redacted]")"));
   EXPECT_FALSE(events[0].has("key=1"));

@@ -4,14 +4,10 @@
 #include <cerrno>
 
 namespace gateway {
-namespace {
 
-// An HTTP method starts with a letter; every other protocol that does is told by the HTTP parser.
 bool like_http(char first) {
   return (first >= 'A' && first <= 'Z') || (first >= 'a' && first <= 'z');
 }
-
-}  // namespace
 
 asio::awaitable<Opening> look(Connection& connection) {
   Opening opening;
@@ -59,11 +55,7 @@ asio::awaitable<Opening> look(Connection& connection) {
   co_return opening;
 }
 
-asio::awaitable<void> turn_away(Connection& connection, policy::Scheme scheme,
-                                std::string http_answer) {
-  const std::string words = scheme == policy::Scheme::tls    ? http::access_denied_alert()
-                            : scheme == policy::Scheme::http ? std::move(http_answer)
-                                                             : std::string();
+asio::awaitable<void> part(Connection& connection, std::string words) {
   if (words.empty() || connection.stopped()) {
     connection.client->reset();
     co_return;
@@ -78,6 +70,35 @@ asio::awaitable<void> turn_away(Connection& connection, policy::Scheme scheme,
     const os::Moved got = co_await connection.read(*connection.client, connection.core.scratch);
     if (got.failed() || got.end()) co_return;
   }
+}
+
+asio::awaitable<void> turn_away(Connection& connection, policy::Scheme scheme,
+                                std::string http_answer) {
+  if (connection.waits) {
+    const bool socks = connection.way == Way::socks;
+    co_return co_await part(connection, socks ? http::socks_reply(http::SocksReply::not_allowed)
+                                              : std::move(http_answer));
+  }
+  co_await part(connection, scheme == policy::Scheme::tls    ? http::access_denied_alert()
+                            : scheme == policy::Scheme::http ? std::move(http_answer)
+                                                             : std::string());
+}
+
+asio::awaitable<int> open_tunnel(Connection& connection) {
+  if (!std::exchange(connection.waits, false)) co_return 0;
+  co_return co_await connection.write(
+      *connection.client, connection.way == Way::socks ? http::socks_reply(http::SocksReply::done)
+                                                       : http::tunnel_response());
+}
+
+asio::awaitable<void> no_way(Connection& connection, http::Refusal refusal) {
+  if (!connection.waits) {
+    connection.client->reset();
+    co_return;
+  }
+  co_await part(connection, connection.way == Way::socks
+                                ? http::socks_reply(http::SocksReply::host_unreachable)
+                                : http::refusal_response(502, refusal, http::After::close));
 }
 
 }  // namespace gateway

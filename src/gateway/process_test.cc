@@ -20,6 +20,16 @@ os::Endpoint at(std::uint8_t last, std::uint16_t port) {
   return {.v6 = false, .address = {127, 0, 0, last}, .port = port};
 }
 
+base::Fd connected(std::uint16_t port) {
+  auto fd = os::start_connect(at(2, port));
+  if (!fd || !os::wait_writable(fd->get(), 10'000)) {
+    ADD_FAILURE() << "cannot connect";
+    return {};
+  }
+  ::fcntl(fd->get(), F_SETFL, 0);
+  return std::move(*fd);
+}
+
 // A gateway whose pool of addresses is 127.0.0.0/8, so that a test needs no network namespace: the
 // listening socket is bound to the second address of the pool, which the second name gets.
 class Gateway {
@@ -116,6 +126,13 @@ class Gateway {
       all.push_back(*base::decode<journal::Draft>(reader.bytes(), "draft"));
     }
   }
+  // What a client is answered on a connection of its own to the host's service.
+  static std::string request(std::uint16_t port, const std::string& method) {
+    const Peer client(connected(port));
+    client.send(method + " /a HTTP/1.1\r\nHost: host.cerco.internal:" + std::to_string(port) +
+                "\r\nConnection: close\r\n\r\n");
+    return client.read_until(method == "GET" ? "ok" : "}\n");
+  }
   int wait() { return *child_.wait(); }
   int pid() const { return child_.pid(); }
   void hang_up() { control_ = ipc::Channel(); }
@@ -148,19 +165,8 @@ TEST(Process, ServesDnsAndHttpAndDrains) {
   EXPECT_EQ(gateway.ask("first.example.com"), 1);
   EXPECT_EQ(gateway.ask("host.cerco.internal"), 2);
   EXPECT_EQ(gateway.ask("evil.test"), -1);
-  {
-    auto fd = os::start_connect(at(2, upstream.port()));
-    ASSERT_TRUE(fd);
-    ASSERT_TRUE(os::wait_writable(fd->get(), 10'000));
-    ::fcntl(fd->get(), F_SETFL, 0);
-    const Peer client(std::move(*fd));
-    const std::string host =
-        "Host: host.cerco.internal:" + std::to_string(upstream.port()) + "\r\n\r\n";
-    client.send("GET /a HTTP/1.1\r\n" + host);
-    EXPECT_TRUE(client.read_until("ok").contains("200 OK"));
-    client.send("POST /a HTTP/1.1\r\n" + host);
-    EXPECT_TRUE(client.read_until("}\n").contains("403 Forbidden"));
-  }
+  EXPECT_TRUE(gateway.request(upstream.port(), "GET").contains("200 OK"));
+  EXPECT_TRUE(gateway.request(upstream.port(), "POST").contains("403 Forbidden"));
   EXPECT_TRUE(seen.starts_with("GET /a"));
   // N184: nobody reads its memory, and it has nothing left.
   EXPECT_EQ(status_line(gateway.pid(), "NoNewPrivs"), "NoNewPrivs:\t1");

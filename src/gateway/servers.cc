@@ -123,8 +123,9 @@ bool Servers::take(Door& door) {
 
 bool Servers::take_connections(Door& door) {
   for (int turn = 0; turn < kTurn; ++turn) {
-    // Whoever is over the bound waits in the kernel's queue.
-    if (core_.connections.size() >= core_.limits.connections) return false;
+    const bool over = over_bound();
+    // Whoever is over the bound waits in the kernel's queue, but not for long.
+    if (over && Clock::now() - *full_since_ < core_.limits.queued) return false;
     auto socket = os::accept(door.descriptor.native_handle());
     if (!socket) {
       const int error = socket.error().number;
@@ -132,12 +133,27 @@ bool Servers::take_connections(Door& door) {
       if (error == ECONNABORTED || error == EPROTO || error == ENETDOWN) continue;
       return false;
     }
-    if (door.kind == Kind::connections) {
+    if (over) {
+      if (core_.connections.size() >= core_.limits.connections + core_.limits.turned_away) {
+        (void)os::reset_at_close(socket->get());
+      } else if (door.kind == Kind::connections) {
+        asio::co_spawn(core_.io, serve_busy(core_, std::move(*socket)), must_not_throw);
+      }
+    } else if (door.kind == Kind::connections) {
       asio::co_spawn(core_.io, serve_session(core_, std::move(*socket)), must_not_throw);
     } else {
       asio::co_spawn(core_.io, serve_questions(core_, dns_, std::move(*socket)), must_not_throw);
     }
   }
+  return true;
+}
+
+bool Servers::over_bound() {
+  if (core_.connections.size() < core_.limits.connections) {
+    full_since_.reset();
+    return false;
+  }
+  if (!full_since_) full_since_ = Clock::now();
   return true;
 }
 

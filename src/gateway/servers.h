@@ -41,6 +41,7 @@ class Servers {
   // False: nothing more can be taken now for want of descriptors or room.
   [[nodiscard]] bool take(Door& door);
   [[nodiscard]] bool take_connections(Door& door);
+  [[nodiscard]] bool over_bound();
   void take_questions(Door& door);
 
   Core& core_;
@@ -48,6 +49,7 @@ class Servers {
   RefusedLog& refused_;
   std::function<void()> busy_;
   std::vector<std::shared_ptr<Door>> doors_;
+  std::optional<Clock::time_point> full_since_;
 };
 
 }  // namespace gateway

@@ -4,6 +4,7 @@
 
 #include "gateway/http_session.h"
 #include "gateway/opening.h"
+#include "gateway/proxy.h"
 #include "gateway/relay.h"
 #include "gateway/target.h"
 
@@ -13,7 +14,11 @@ namespace {
 struct Judged {
   policy::Verdict verdict;
   policy::Scheme scheme = policy::Scheme::tcp;
-  std::string silent;  // an allowed connection that ended before it said anything, and how
+  std::string silent;   // an allowed connection that ended before it said anything, and how
+  std::string address;  // that will be dialled, or that was refused
+  bool range = false;   // it was refused for its addresses
+  bool mixed = false;
+  std::string problem;  // why there is no address to dial
 };
 
 policy::Verdict refuse(std::string reason) {
@@ -81,79 +86,142 @@ asio::awaitable<Judged> judge(Connection& connection, const Target& target) {
 
 Decision decision_of(const Connection& connection, const Target& target, const Judged& judged) {
   Decision decision;
+  decision.way = to_string(connection.way);
+  decision.conn = connection.id;
+  decision.host = target.host.name;
+  decision.port = target.port;
   if (!judged.silent.empty()) {
     decision.verdict = "allow";
     decision.reason = judged.silent;
-    decision.conn = connection.id;
-    decision.host = target.host.name;
-    decision.port = target.port;
     return decision;
   }
   decision.verdict = judged.verdict.allow ? "allow" : "deny";
   decision.rule = judged.verdict.rule;
   decision.reason = judged.verdict.reason;
   decision.fix = judged.verdict.fix;
-  if (!judged.verdict.allow) decision.kind = kind_of(judged.verdict.reason);
-  decision.conn = connection.id;
-  decision.host = target.host.name;
-  decision.port = target.port;
+  decision.address = judged.address;
+  decision.mixed = judged.mixed;
+  if (!judged.verdict.allow) decision.kind = judged.range ? "range" : kind_of(decision.reason);
   if (judged.scheme == policy::Scheme::tls) decision.tls = "opaque";
   return decision;
 }
 
+http::Refusal refusal_of(const Connection& connection, const Target& target,
+                         const policy::Verdict& verdict, std::string reason) {
+  return {.reason = std::move(reason),
+          .rule = verdict.rule,
+          .host = target.host.name,
+          .port = target.port,
+          .method = connection.way == Way::connect ? "CONNECT" : "",
+          .path = {},
+          .fix = verdict.fix};
+}
+
 asio::awaitable<void> turn_away(Connection& connection, const Target& target,
                                 const Judged& judged) {
-  const http::Refusal refusal{.reason = judged.verdict.reason,
-                              .rule = judged.verdict.rule,
-                              .host = target.host.name,
-                              .port = target.port,
-                              .method = {},
-                              .path = {},
-                              .fix = judged.verdict.fix};
+  const http::Refusal refusal =
+      refusal_of(connection, target, judged.verdict, judged.verdict.reason);
   co_await turn_away(connection, judged.scheme,
                      http::refusal_response(403, refusal, http::After::close));
 }
 
+// Records that it was refused, then refuses.
+asio::awaitable<void> deny(Connection& connection, const Target& target, const Judged& judged) {
+  (void)connection.core.recorder.decision(decision_of(connection, target, judged));
+  if (!co_await connection.core.recorder.handed_over(connection.wake)) co_return;
+  co_await turn_away(connection, target, judged);
+}
+
+// The addresses that it may go to, judged; those that passed are left in the target.
+asio::awaitable<void> vet(Core& core, Target& target, Judged& judged) {
+  auto vetted = co_await find_route(core, target, rule_of(core, judged.verdict));
+  if (!vetted) {
+    judged.problem = vetted.error().kind == base::Kind::not_found ? "no-such-name" : "name-server";
+    co_return;
+  }
+  judged.mixed = vetted->mixed();
+  judged.range = vetted->passed.empty();
+  if (judged.range) {
+    judged.address = vetted->refused;
+    judged.verdict.allow = false;
+    judged.verdict.reason = vetted->reason;
+    co_return;
+  }
+  judged.address = policy::to_string(vetted->passed.front().address());
+  target.vetted = std::move(*vetted);
+}
+
+// What a proxy's client is told before it has shown what it speaks: whether anything may go there
+// at all. A raw tunnel is told of once it is there.
+Judged foresee(const Core& core, const Target& target) {
+  Judged judged;
+  if (core.cut || !target.problem.empty()) {
+    judged.verdict = refuse(core.cut ? "cut" : target.problem);
+    return judged;
+  }
+  for (const auto scheme : {policy::Scheme::tcp, policy::Scheme::http, policy::Scheme::tls}) {
+    judged.scheme = scheme;
+    judged.verdict = ask(core, target, scheme);
+    if (judged.verdict.allow) return judged;
+  }
+  if (!core.holds(plan::Protection::name_filter)) judged.verdict = {.allow = true};
+  return judged;
+}
+
+// False: it was refused, or cannot be reached, and that was said.
+asio::awaitable<bool> let_in(Connection& connection, Target& target) {
+  Core& core = connection.core;
+  Judged judged = foresee(core, target);
+  const bool raw = judged.verdict.allow && judged.scheme == policy::Scheme::tcp;
+  if (raw) co_return true;
+  if (judged.verdict.allow) co_await vet(core, target, judged);
+  if (judged.verdict.allow && judged.problem.empty()) {
+    co_return co_await open_tunnel(connection) == 0;
+  }
+  if (!judged.verdict.allow) {
+    co_await deny(connection, target, judged);
+    co_return false;
+  }
+  const std::uint64_t ref = core.recorder.decision(decision_of(connection, target, judged));
+  if (!co_await core.recorder.handed_over(connection.wake)) co_return false;
+  core.recorder.ended(ref, {.problem = judged.problem});
+  co_await no_way(connection, refusal_of(connection, target, judged.verdict, judged.problem));
+  co_return false;
+}
+
 // Bytes both ways; of TLS, the client's hello goes out as it came.
-asio::awaitable<void> tunnel(Connection& connection, const Target& target, Judged judged) {
+asio::awaitable<void> tunnel(Connection& connection, Target target, Judged judged) {
   Core& core = connection.core;
   const auto since = Clock::now();
-  const policy::Egress* rule = rule_of(core, judged.verdict);
-  auto vetted = co_await find_route(core, target, rule);
-  Decision decision = decision_of(connection, target, judged);
-  if (vetted && vetted->passed.empty()) {
-    decision.verdict = "deny";
-    decision.kind = "range";
-    decision.reason = judged.verdict.reason = vetted->reason;
-    decision.address = vetted->refused;
-    judged.verdict.allow = false;
-  } else if (vetted) {
-    decision.address = policy::to_string(vetted->passed.front().address());
-    decision.mixed = vetted->mixed();
-  }
-  const std::uint64_t ref = core.recorder.decision(decision);
+  co_await vet(core, target, judged);
+  const std::uint64_t ref = core.recorder.decision(decision_of(connection, target, judged));
   const bool recorded = co_await core.recorder.handed_over(connection.wake);
   if (!recorded || !judged.verdict.allow || connection.stopped()) {
     co_return co_await turn_away(connection, target, judged);
   }
-  std::string problem;
-  if (!vetted) {
-    problem = vetted.error().kind == base::Kind::not_found ? "no-such-name" : "name-server";
-  } else if (!co_await dial(connection, *vetted, target.port)) {
-    problem = "unreachable";
+  Relayed relayed{.problem = judged.problem};
+  if (judged.problem.empty() && !co_await dial(connection, *target.vetted, target.port)) {
+    relayed.problem = "unreachable";
   }
-  Relayed relayed{.problem = problem};
-  if (problem.empty()) {
+  const auto ended = [&] {
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since);
+    core.recorder.ended(ref, {.status = 0,
+                              .bytes_up = relayed.up,
+                              .bytes_down = relayed.down,
+                              .ms = static_cast<std::uint64_t>(ms.count()),
+                              .problem = relayed.problem});
+  };
+  if (!relayed.problem.empty()) {
+    ended();
+    co_return co_await no_way(connection,
+                              refusal_of(connection, target, judged.verdict, relayed.problem));
+  }
+  if (co_await open_tunnel(connection) == 0) {
     relayed = co_await relay(connection, {.budget = budget_of(core, judged.verdict)});
   } else {
-    connection.client->reset();
+    relayed.problem = "client";
   }
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since);
-  core.recorder.ended(ref, {.status = 0,
-                            .bytes_up = relayed.up,
-                            .bytes_down = relayed.down,
-                            .ms = static_cast<std::uint64_t>(ms.count()),
-                            .problem = relayed.problem});
+  ended();
 }
 
 // TLS ends here, with a leaf for this one name; inside is HTTP.
@@ -183,25 +251,45 @@ asio::awaitable<void> terminate(Connection& connection, const Target& target,
 
 }  // namespace
 
-asio::awaitable<void> serve_session(Core& core, base::Fd socket) {
-  Connection connection(core, std::move(socket));
-  const auto destination = core.destination_of(connection.client->fd());
-  if (!destination) co_return;  // reset before it was accepted: there is nothing to decide about
-  const Target target = find_target(core, *destination);
+asio::awaitable<void> serve_target(Connection& connection, Target target) {
+  if (connection.waits && !co_await let_in(connection, target)) co_return;
   const Judged judged = co_await judge(connection, target);
-  if (!judged.verdict.allow) {
-    (void)core.recorder.decision(decision_of(connection, target, judged));
-    if (!co_await core.recorder.handed_over(connection.wake)) co_return;
-    co_return co_await turn_away(connection, target, judged);
-  }
+  if (!judged.verdict.allow) co_return co_await deny(connection, target, judged);
   if (judged.verdict.treatment == policy::Treatment::tunnel) {
-    co_return co_await tunnel(connection, target, judged);
+    co_return co_await tunnel(connection, std::move(target), judged);
   }
   if (judged.scheme == policy::Scheme::tls) {
     co_return co_await terminate(connection, target, judged);
   }
-  HttpSession session(connection, target, http::Leg::plain);
+  HttpSession session(connection, std::move(target), http::Leg::plain);
   co_await session.run();
+}
+
+asio::awaitable<void> serve_busy(Core& core, base::Fd socket) {
+  Connection connection(core, std::move(socket));
+  const auto destination = core.destination_of(connection.client->fd());
+  if (!destination) co_return;
+  const Target target = find_target(core, *destination);
+  Judged judged{.verdict = refuse("too-many-connections")};
+  connection.allow(core.limits.linger);
+  char first = 0;
+  (void)co_await connection.peek(*connection.client, {&first, 1});
+  if (like_http(first)) judged.scheme = policy::Scheme::http;
+  (void)core.recorder.decision(decision_of(connection, target, judged));
+  if (!co_await core.recorder.handed_over(connection.wake)) co_return;
+  const http::Refusal refusal =
+      refusal_of(connection, target, judged.verdict, judged.verdict.reason);
+  co_await turn_away(connection,
+                     judged.scheme == policy::Scheme::http ? judged.scheme : policy::Scheme::tcp,
+                     http::refusal_response(503, refusal, http::After::close));
+}
+
+asio::awaitable<void> serve_session(Core& core, base::Fd socket) {
+  Connection connection(core, std::move(socket));
+  const auto destination = core.destination_of(connection.client->fd());
+  if (!destination) co_return;  // reset before it was accepted: there is nothing to decide about
+  if (is_proxy(*destination)) co_return co_await serve_proxy(connection);
+  co_await serve_target(connection, find_target(core, *destination));
 }
 
 }  // namespace gateway

@@ -2,8 +2,12 @@
 // thing.
 #include "gateway/target.h"
 
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
+
+#include "gateway/address_book.h"
+#include "gateway/nat64.h"
 
 namespace gateway {
 
@@ -21,8 +25,21 @@ Target find_target(const Core& core, const os::Endpoint& destination) {
   return target;
 }
 
-asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target target,
+base::Result<Target> find_target(Core& core, std::string_view host, std::uint16_t port) {
+  const policy::Host canonical = TRY(policy::canonical_host(host));
+  if (canonical.is_address) {
+    return find_target(core, to_endpoint(TRY(policy::parse_address(canonical.name)), port));
+  }
+  Target target{.host = canonical, .port = port};
+  const bool full =
+      policy::name_allowed(core.policy(), canonical.name) && !give_place(core, canonical.name);
+  if (full) target.problem = "too-many-names";
+  return target;
+}
+
+asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target& target,
                                                  const policy::Egress* rule) {
+  if (target.vetted) co_return *std::exchange(target.vetted, std::nullopt);
   std::vector<policy::Address> addresses;
   if (target.literal) {
     addresses.push_back(*target.literal);
@@ -30,6 +47,11 @@ asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target target,
     for (const char* own : {"127.0.0.1", "::1"}) addresses.push_back(*policy::parse_address(own));
   } else {
     addresses = CO_TRY(co_await core.resolver.resolve(target.host.name));
+    const bool six = std::ranges::any_of(addresses, &policy::Address::v6);
+    if (six && !co_await learn_nat64(core)) std::erase_if(addresses, &policy::Address::v6);
+    if (addresses.empty()) {
+      co_return base::fail(base::Kind::peer, "resolve", "nobody tells of this network's NAT64", {});
+    }
   }
   co_return core.guard.vet(rule, target.host, target.port, addresses);
 }
@@ -149,7 +171,7 @@ std::string kind_of(const std::string& reason) {
     if (reason == same) return reason;
   }
   if (reason == "blocked-name" || reason == "deny-rule" || reason == "unknown-address" ||
-      reason == "cut") {
+      reason == "too-many-names" || reason == "cut") {
     return "host";
   }
   return "protocol";

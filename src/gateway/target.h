@@ -16,12 +16,18 @@ struct Target {
   policy::Host host;
   std::uint16_t port = 0;
   std::optional<policy::Address> literal;  // set when the client named an address, no name
-  std::string problem;  // "unknown-address": a pool address that stands for nothing
+  // "unknown-address": a pool address that stands for nothing; "too-many-names".
+  std::string problem;
+  std::optional<Vetted> vetted;  // judged already; good for one connection
 };
 [[nodiscard]] Target find_target(const Core& core, const os::Endpoint& destination);
+// Where a client asked the explicit proxy to go. A literal address of the pool is the name that it
+// stands for. bad_input: a host that two parsers could read differently.
+[[nodiscard]] base::Result<Target> find_target(Core& core, std::string_view host,
+                                               std::uint16_t port);
 
 // The target's addresses, resolved once and judged. not_found or peer when its name has none.
-asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target target,
+asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target& target,
                                                  const policy::Egress* rule);
 
 // Connects to the first passed address that answers and makes it connection.upstream; which one is

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -105,6 +106,7 @@ class World {
   plan::Plan plan;
   Limits limits;
   std::map<std::string, std::vector<std::string>> names;        // what the resolver knows
+  std::set<std::string> broken;                                 // names for which nobody answers
   std::vector<std::string> asked;                               // and was asked
   std::map<std::string, std::uint16_t> listening;               // "address:port" → port on loopback
   std::vector<std::string> dialled;                             // "address:port"

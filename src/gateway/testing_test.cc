@@ -176,6 +176,9 @@ class World::FakeResolver final : public Resolver {
     world_.asked.push_back(name);
     // As with a real lookup, other connections go on meanwhile.
     co_await asio::post(world_.io_, asio::use_awaitable);
+    if (world_.broken.contains(name)) {
+      co_return base::fail(base::Kind::peer, "resolve", "no answer", {});
+    }
     const auto found = world_.names.find(name);
     if (found == world_.names.end()) {
       co_return base::fail(base::Kind::not_found, "resolve", "no such name", {});

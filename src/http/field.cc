@@ -34,12 +34,23 @@ constexpr std::array<std::uint8_t, 256> classes() {
   return table;
 }
 
+constexpr std::array kDnsTypes = {"application/dns-message", "application/dns-json",
+                                  "application/oblivious-dns-message"};
+
 }  // namespace
 
 constexpr std::array<std::uint8_t, 256> kClass = classes();
 
 bool all(std::string_view text, std::uint8_t bits) {
   return std::ranges::all_of(text, [bits](char c) { return is(c, bits); });
+}
+
+bool carries_dns(const std::vector<Field>& fields) {
+  return std::ranges::any_of(fields, [](const Field& field) {
+    if (field.name != "content-type" && field.name != "accept") return false;
+    const std::string value = base::to_lower(field.value);
+    return std::ranges::any_of(kDnsTypes, [&](const char* type) { return value.contains(type); });
+  });
 }
 
 std::string_view trim(std::string_view text) {

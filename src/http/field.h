@@ -43,6 +43,10 @@ std::size_t remove_fields(std::vector<Field>& fields, std::string_view name);
 // Leaves exactly one field of that lower-case name, at the place of the first, or at the end.
 void set_field(std::vector<Field>& fields, std::string_view name, std::string_view value);
 
+// Whether a message carries DNS, or asks for it (RFC 8484, RFC 9230, and the JSON form): its
+// Content-Type or Accept says so.
+[[nodiscard]] bool carries_dns(const std::vector<Field>& fields);
+
 // How the end of a body is known.
 enum class Framing {
   none,         // there is no body

@@ -11,3 +11,4 @@
 #include "http/refusal.h"      // IWYU pragma: export
 #include "http/request.h"      // IWYU pragma: export
 #include "http/response.h"     // IWYU pragma: export
+#include "http/socks.h"        // IWYU pragma: export

@@ -23,6 +23,7 @@ std::string response(unsigned status, std::string_view reason, std::string_view 
       "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
       "Cache-Control: no-store\r\nX-Cerco-Deny: {}\r\n",
       status, status_phrase(status), body.size(), header_safe(reason));
+  if (status == 503) out += "Retry-After: 1\r\n";
   if (after == After::close) out += "Connection: close\r\n";
   out += "\r\n";
   if (!head_only) out += body;
@@ -45,6 +46,10 @@ std::string refusal_body(const Refusal& refusal) {
 
 std::string refusal_response(unsigned status, const Refusal& refusal, After after) {
   return response(status, refusal.reason, refusal_body(refusal), after, refusal.method == "HEAD");
+}
+
+std::string tunnel_response() {
+  return "HTTP/1.1 200 Connection established\r\n\r\n";
 }
 
 std::string rejection_response(const Rejection& rejection) {

@@ -25,6 +25,8 @@ enum class After { keep, close };  // what becomes of the connection
 // A whole response. `status` is 403 but where the protocol has a better one (421, 502, 503). A HEAD
 // request (by refusal.method) gets the head only.
 [[nodiscard]] std::string refusal_response(unsigned status, const Refusal& refusal, After after);
+// Answers a CONNECT whose tunnel is open.
+[[nodiscard]] std::string tunnel_response();
 // A whole response that closes, for bytes that are not a request: {reason, text}.
 [[nodiscard]] std::string rejection_response(const Rejection& rejection);
 [[nodiscard]] std::string_view status_phrase(unsigned status);  // "Forbidden"; "" when unknown

@@ -512,7 +512,8 @@ TEST(Capture, SteersOnlyWhatSomeRuleCouldAllow) {
                                                {"fd63:6572:636f:1::/64", {80, 443, 5433, 8080}},
                                                {"10.2.3.4/32", {5432}},
                                                {"2001:db8::1/128", {22}},
-                                               {"203.0.113.0/24", {8443}}};
+                                               {"203.0.113.0/24", {8443}},
+                                               {"198.18.0.1/32", {3128}}};  // the explicit proxy
   EXPECT_EQ(capture.steered, expected);
 }
 

@@ -89,6 +89,8 @@ Capture capture_for(const Policy& policy) {
     steer(capture.pool_v6, named);
   }
   for (const auto& [cidr, ports] : literal) steer(cidr, ports);
+  // Where nothing is allowed there is no proxy either: its port is refused like any other.
+  if (!capture.steered.empty()) steer(single(kProxyAddress), {kProxyPort});
   return capture;
 }
 

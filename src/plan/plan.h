@@ -257,6 +257,8 @@ struct SetHostname {
 // The network namespace's only interface, its routes and the packet rules; then the capture sockets
 // (TCP by TPROXY, UDP and TCP 53, refusal log) are opened and handed out. TCP to `steered` is taken
 // to the gateway, everything else is refused in the kernel.
+inline constexpr std::string_view kProxyAddress = "198.18.0.1";  // the explicit proxy, inside
+inline constexpr std::uint16_t kProxyPort = 3128;
 struct Steered {
   std::string cidr;  // "198.18.0.0/15", "fd…/64", or a literal of a tcp or cidr rule
   std::vector<std::uint16_t> ports;  // empty: every port

@@ -70,16 +70,29 @@ def read_body(stream, headers):
 
 
 def answer_for(config, method, path, headers, body):
-    """Status, headers and body of the answer; `config.answers` maps a path to {status, headers, body}."""
+    """Status, headers and body of the answer; `config.answers` maps a path to {status, headers, body or base64}."""
     fixed = config.get("answers", {}).get(path.split("?")[0])
     if fixed is not None:
-        return fixed.get("status", 200), fixed.get("headers", {}), fixed.get("body", "").encode()
+        content = base64.b64decode(fixed["base64"]) if "base64" in fixed else fixed.get("body", "").encode()
+        return fixed.get("status", 200), fixed.get("headers", {}), content
     if path.startswith("/echo"):
         text = json.dumps({"method": method, "path": path, "headers": headers, "body": body.decode("latin1")})
         return 200, {"Content-Type": "application/json"}, text.encode()
     if path.startswith("/bytes/"):
         return 200, {"Content-Type": "application/octet-stream"}, b"x" * int(path.split("/")[2].split("?")[0])
     return 200, {"Content-Type": "text/plain"}, config.get("body", "hello\n").encode()
+
+
+def echo_messages(connection):
+    """Short WebSocket messages come back as a server sends them; a close is answered."""
+    while True:
+        first, size = read_exactly(connection, 2)
+        size &= 0x7F
+        mask = read_exactly(connection, 4)
+        content = bytes(byte ^ mask[at % 4] for at, byte in enumerate(read_exactly(connection, size)))
+        connection.sendall(bytes([first, size]) + content)
+        if first & 0x0F == 8:
+            return
 
 
 def serve_http(connection, peer, config, context):
@@ -111,6 +124,8 @@ def serve_http(connection, peer, config, context):
                                                         "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest())
                 connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                                    b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n")
+                if config["websocket"] == "messages":
+                    return echo_messages(connection)
                 while data := connection.recv(65536):
                     connection.sendall(data)
                 return
@@ -162,6 +177,46 @@ def serve_tcp(connection, peer, config):
         pass
     say(event="data", size=len(total), text=total[:4096].decode("latin1"))
     connection.close()
+
+
+def serve_postgres(connection, peer, config):
+    """As much of PostgreSQL as one simple query needs: every query is answered with one row, `config.row`."""
+    def message(kind, body):
+        return kind + struct.pack(">I", len(body) + 4) + body
+
+    try:
+        while True:
+            size, = struct.unpack(">I", read_exactly(connection, 4))
+            start = read_exactly(connection, size - 4)
+            if struct.unpack(">I", start[:4])[0] == 196608:
+                break
+            connection.sendall(b"N")  # neither TLS nor GSS
+        ready = message(b"Z", b"I")
+        connection.sendall(message(b"R", b"\0\0\0\0") + message(b"S", b"server_version\x0015.0\0") +
+                           message(b"S", b"client_encoding\0UTF8\0") + ready)
+        while True:
+            kind = read_exactly(connection, 1)
+            size, = struct.unpack(">I", read_exactly(connection, 4))
+            text = read_exactly(connection, size - 4)
+            if kind == b"X":
+                return
+            say(event="query", text=text.rstrip(b"\0").decode())
+            row = config["row"].encode()
+            connection.sendall(message(b"T", b"\0\1" + b"a\0" + struct.pack(">IhIhih", 0, 0, 25, -1, -1, 0)) +
+                               message(b"D", b"\0\1" + struct.pack(">I", len(row)) + row) +
+                               message(b"C", b"SELECT 1\0") + ready)
+    except (OSError, struct.error, ValueError, IndexError) as error:
+        say(event="broken", error=str(error))
+    finally:
+        connection.close()
+
+
+def postgres(config):
+    server = listen(config["address"], config["port"])
+    say(ready=True)
+    while True:
+        connection, peer = server.accept()
+        threading.Thread(target=serve_postgres, args=(connection, peer, config), daemon=True).start()
 
 
 def tcp(config):
@@ -233,4 +288,4 @@ if __name__ == "__main__":
     import signal
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     LOG = sys.argv[3]
-    {"http": http, "tcp": tcp, "udp": udp, "dns": dns}[sys.argv[1]](json.loads(sys.argv[2]))
+    {"http": http, "tcp": tcp, "udp": udp, "postgres": postgres, "dns": dns}[sys.argv[1]](json.loads(sys.argv[2]))
