@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <linux/prctl.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr Verdict kRefuse = error(EPERM);
 constexpr Verdict kAbsent = error(ENOSYS);
+constexpr std::uint32_t kIoprioWhoUser = 3;  // linux/ioprio.h
 
 Part low(unsigned arg, std::vector<std::uint32_t> any_of) {
   return {arg, Half::low, ~0U, std::move(any_of)};
@@ -132,6 +134,18 @@ Decision setrlimit_rules() {
   return {{{{low(0, {4})}, kPretend}}, kAllow};
 }
 
+// Process 1 is cerco's own init. Where it has the workload's uid (a user namespace whose map has
+// one id) the kernel would let these calls change it; elsewhere it refuses them itself.
+Decision but_not_for_init(unsigned pid, Decision decision) {
+  decision.cases.insert(decision.cases.begin(), Case{{low(pid, {1})}, kRefuse});
+  return decision;
+}
+// The same, and not for all processes of a user either, of which init may be one. `everyone` is the
+// value of the first argument that means this: PRIO_USER, IOPRIO_WHO_USER.
+Decision priority_rules(std::uint32_t everyone) {
+  return {{{{low(0, {everyone})}, kRefuse}, {{low(1, {1})}, kRefuse}}, kAllow};
+}
+
 // Segment bases, CPUID faulting's state and the permission for wide registers; not the rest.
 Decision arch_prctl_rules() {
   return {{{{low(0, {0x1001, 0x1002, 0x1003, 0x1004, 0x1011, 0x1021, 0x1022, 0x1023, 0x3001})},
@@ -151,7 +165,10 @@ Decision checked(std::string_view name, Profile profile) {
   if (name == "seccomp") return seccomp_rules();
   if (name == "mknod") return mknod_rules(1);
   if (name == "mknodat") return mknod_rules(2);
-  if (name == "prlimit64") return prlimit_rules();
+  if (name == "prlimit64") return but_not_for_init(0, prlimit_rules());
+  if (name.starts_with("sched_set")) return but_not_for_init(0, {{}, kAllow});
+  if (name == "setpriority") return priority_rules(PRIO_USER);
+  if (name == "ioprio_set") return priority_rules(kIoprioWhoUser);
   if (name == "setrlimit") return setrlimit_rules();
   std::abort();  // calls.cc marks a call as checked that has no rules here
 }

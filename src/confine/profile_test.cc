@@ -135,7 +135,11 @@ std::uint32_t by_argument(const std::string& name, const Args& a, Profile profil
                                                                               : gives(EPERM);
   }
   if (name == "setrlimit") return low(0) == 4 ? gives(0) : kAllowed;
+  if (name == "setpriority") return low(0) == 2 || low(1) == 1 ? gives(EPERM) : kAllowed;
+  if (name == "ioprio_set") return low(0) == 3 || low(1) == 1 ? gives(EPERM) : kAllowed;
+  if (name.starts_with("sched_set")) return low(0) == 1 ? gives(EPERM) : kAllowed;
   if (name == "prlimit64") {
+    if (low(0) == 1) return gives(EPERM);
     if (low(1) != 4 || a[2] == 0) return kAllowed;
     return a[3] == 0 ? gives(0) : gives(EPERM);
   }

@@ -178,9 +178,11 @@ std::vector<std::string> reads_of(const Plan& plan) {
 }
 
 std::vector<std::string> writes_of(const Plan& plan) {
-  return {fmt::format("{}: one disk of {} that is gone after the run",
-                      fmt::join(disk_targets(), ", "), policy::size_text(plan.policy.limits.disk)),
-          "/dev/shm, which counts as memory", "nothing of this host"};
+  const std::string_view kind = plan.rights == Rights::root ? "disk" : "disk in memory";
+  return {
+      fmt::format("{}: one {} of {} that is gone after the run", fmt::join(disk_targets(), ", "),
+                  kind, policy::size_text(plan.policy.limits.disk)),
+      "/dev/shm, which counts as memory", "nothing of this host"};
 }
 
 std::vector<std::string> use_of(const Plan& plan) {

@@ -17,6 +17,9 @@ constexpr std::uint64_t kLeastQuotaUs = 1'000;  // what it takes at least
 constexpr std::uint64_t kSocketPart = 4;
 constexpr std::uint64_t kInit = 1;  // cerco-init is a process of the group, and not the workload's
 
+constexpr std::uint64_t kLeastDisk = 1ULL << 20;
+constexpr std::uint64_t kBlock = 4096;
+
 std::string number_or_max(std::uint64_t value) {
   return value == kUnlimited ? "max" : std::to_string(value);
 }
@@ -63,7 +66,8 @@ class Holder {
 
   HeldLimits hold() {
     memory();
-    controller("pids", "processes", limits_.processes != kUnlimited,
+    // Without the controller a user's own namespace counts them (counted_by_uid).
+    controller("pids", "processes", limits_.processes != kUnlimited && host_.root,
                [&](const Controller&) { return process_settings(limits_); });
     controller("cpu", "cpus", limits_.cpus_milli != kUnlimited,
                [&](const Controller& where) { return cpu_settings(limits_, where.kind); });
@@ -130,12 +134,13 @@ class Holder {
     };
     if (join("unified")) return;
     join("cpuacct");
-    if (join("freezer")) return;
+    if (join("freezer") || !host_.root) return;
     held_.lacks.push_back({"a writable cgroup to freeze and kill by (cgroup v2, or the v1 freezer)",
                            "mount a cgroup2 hierarchy that this process may write"});
   }
 
   void disk() {
+    if (!host_.root) return;  // in memory
     const std::uint64_t kept = kept_for_host(host_.state_disk_total);
     const std::uint64_t free = host_.state_disk_free > kept ? host_.state_disk_free - kept : 0;
     if (free >= limits_.disk) return;
@@ -155,6 +160,32 @@ class Holder {
 
 HeldLimits hold_limits(const policy::Limits& limits, const HostFacts& host) {
   return Holder(limits, host).hold();
+}
+
+void fit_disk_into_memory(policy::Limits& limits, const HostFacts& host) {
+  const std::uint64_t memory = limits.memory == kUnlimited ? host.size.memory : limits.memory;
+  limits.disk = std::min(limits.disk, std::max(memory / 2, kLeastDisk));
+  limits.inodes = std::min(limits.inodes, std::max<std::uint64_t>(limits.disk / kBlock, 1));
+}
+
+std::uint64_t counted_by_uid(const Plan& plan) {
+  const bool held = std::ranges::find(plan.unheld, "processes") == plan.unheld.end();
+  const std::uint64_t most = plan.policy.limits.processes;
+  if (plan.rights == Rights::root || !held || most == kUnlimited ||
+      has_setting(plan, "pids", "pids.max", "pids.max")) {
+    return 0;
+  }
+  return most + kInit;
+}
+
+bool has_setting(const Plan& plan, std::string_view controller, std::string_view v1,
+                 std::string_view v2) {
+  return std::ranges::any_of(plan.cgroup.groups, [&](const CgroupPlan::Group& group) {
+    const std::string_view file = group.where.kind == CgroupKind::v1 ? v1 : v2;
+    return group.controller == controller &&
+           std::ranges::any_of(group.limits,
+                               [&](const auto& setting) { return setting.first == file; });
+  });
 }
 
 }  // namespace plan

@@ -262,7 +262,6 @@ struct LackCase {
 
 TEST(Lacks, EachIsNamedWithWhatWouldDo) {
   const LackCase cases[] = {
-      {"root", [](HostFacts& h) { h.root = false; }, "root (rootless", "run cerco as root"},
       {"capability", [](HostFacts& h) { h.capabilities.erase("sys_admin"); }, "CAP_SYS_ADMIN",
        "--cap-add"},
       {"kernel", [](HostFacts& h) { h.kernel_major = 5, h.kernel_minor = 19, h.kernel = "5.19"; },

@@ -100,6 +100,10 @@ void enlarge_disk(MountDisk& disk) {
 
 }  // namespace
 
+std::string_view to_string(Rights rights) {
+  return rights == Rights::root ? "root" : "user";
+}
+
 std::string_view to_string(Protection protection) {
   return kNames.at(static_cast<std::size_t>(protection));
 }
@@ -110,18 +114,20 @@ std::optional<Protection> protection_named(std::string_view name) {
   return static_cast<Protection>(found - kNames.begin());
 }
 
-std::set<Protection> required(const policy::Policy& policy,
-                              const std::vector<std::string>& unheld) {
+std::set<Protection> required(const Plan& plan) {
   std::set<Protection> all;
   for (std::size_t i = 0; i < kCount; ++i) all.insert(static_cast<Protection>(i));
-  const policy::Limits& limits = policy.limits;
+  const policy::Limits& limits = plan.policy.limits;
   const auto unless = [&](Protection protection, std::string_view limit, bool limited) {
-    if (!limited || std::ranges::find(unheld, limit) != unheld.end()) all.erase(protection);
+    const bool held = std::ranges::find(plan.unheld, limit) == plan.unheld.end();
+    if (!limited || !held) all.erase(protection);
   };
   unless(Protection::memory_limit, "memory", limits.memory != policy::kUnlimited);
   unless(Protection::process_limit, "processes", limits.processes != policy::kUnlimited);
   unless(Protection::cpu_limit, "cpus", limits.cpus_milli != policy::kUnlimited);
   unless(Protection::wall_limit, "", limits.wall_ms != policy::kUnlimited);
+  // The end of its pid namespace ends every process of a sandbox; a user may have no group to give.
+  if (plan.rights == Rights::user && plan.cgroup.groups.empty()) all.erase(Protection::cgroup);
   return all;
 }
 
@@ -178,6 +184,7 @@ void take_out(Plan& plan, Protection protection) {
     case Protection::memory_limit:
       return remove_limits(plan, "memory");
     case Protection::process_limit:
+      change_step<Rlimits>(plan, [](Rlimits& step) { step.processes = 0; });
       return remove_limits(plan, "pids");
     case Protection::cpu_limit:
       return remove_limits(plan, "cpu");

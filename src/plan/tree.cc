@@ -63,11 +63,12 @@ class Tree {
     append(binds_);
     append(files_);
     if (plan.terminates) steps.emplace_back(TrustBundle{trust_targets()});
-    steps.emplace_back(
-        MountDisk{plan.policy.limits.disk, plan.policy.limits.inodes, disk_targets()});
+    const bool root = plan.rights == Rights::root;
+    steps.emplace_back(MountDisk{plan.policy.limits.disk, plan.policy.limits.inodes, disk_targets(),
+                                 root ? Store::image : Store::memory});
     append(disk_folders_);
     append(disk_binds_);
-    steps.emplace_back(MountDev{shm_size});
+    steps.emplace_back(MountDev{shm_size, root ? Devices::made : Devices::bound});
     steps.emplace_back(MountProc{proc_masks(), proc_read_only()});
     return steps;
   }

@@ -112,7 +112,8 @@ base::Status Run::start_sandbox() {
   const std::uint32_t uid = sandbox_->host_uid(1000);
   for (const auto& stream : streams_) {
     // So that /dev/stdout and its like can be opened again inside.
-    if (stream.open() && ::fchown(stream.get(), uid, uid) != 0)
+    const bool own = plan_.rights == plan::Rights::user;
+    if (stream.open() && !own && ::fchown(stream.get(), uid, uid) != 0)
       return base::system_error("give the streams away");
   }
   // Kept here, since what the kernel refused last is read when the sandbox is gone.
