@@ -99,8 +99,10 @@ inline constexpr Capabilities kNone = 0;
 
 // --- Seccomp -----------------------------------------------------------------------------------
 
-// For the workload; the words of isolation.seccomp, `standard` being "default".
-enum class Profile { strict, standard, debug, browser };
+// For the workload; the words of isolation.seccomp, `standard` being "default". `strict` starts no
+// program: what runs under it was loaded before. `strict_program` is the same for a program that is
+// executed: one process with one thread, which reads files and computes.
+enum class Profile { strict, standard, debug, browser, strict_program };
 // For our own processes; `files` serves a file session inside the sandbox.
 enum class Own { gateway, broker, journal, files };
 

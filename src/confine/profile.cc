@@ -2,6 +2,7 @@
 // look at their arguments. Nothing behind a pointer is judged: the caller could change it after the
 // look.
 #include <asm/ioctls.h>
+#include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/prctl.h>
 #include <sys/personality.h>
@@ -217,6 +218,24 @@ constexpr std::string_view kStrict[] = {"brk",
                                         "sigaltstack",
                                         "write",
                                         "writev"};
+// What a program calls on its way to main() and from there to its end, that no other process is
+// started by and nothing is written by but descriptors that it was given.
+constexpr std::string_view kProgram[] = {
+    "access",        "chdir",         "clock_getres",     "close_range",   "dup",
+    "dup2",          "dup3",          "execve",           "faccessat",     "faccessat2",
+    "fadvise64",     "fchdir",        "fcntl",            "fstatfs",       "futex_waitv",
+    "getcpu",        "getcwd",        "getdents64",       "getegid",       "geteuid",
+    "getgid",        "getgroups",     "getpgid",          "getpgrp",       "getppid",
+    "getresgid",     "getresuid",     "getrlimit",        "getrusage",     "getsid",
+    "gettimeofday",  "getuid",        "kill",             "lseek",         "lstat",
+    "mincore",       "msync",         "newfstatat",       "pread64",       "preadv",
+    "pselect6",      "readlink",      "readlinkat",       "rseq",          "rt_sigpending",
+    "rt_sigsuspend", "rt_sigtimedwait", "sched_getaffinity", "select",     "set_robust_list",
+    "set_tid_address", "setitimer",   "stat",             "statfs",        "statx",
+    "sysinfo",       "tgkill",        "time",             "times",         "umask",
+    "uname"};
+// Of the calls that are judged by their arguments, those of a program.
+constexpr std::string_view kProgramChecked[] = {"arch_prctl", "ioctl", "prctl", "prlimit64"};
 constexpr std::string_view kDebug[] = {"ptrace", "process_vm_readv", "process_vm_writev", "kcmp"};
 // A browser runs with --no-sandbox: its own sandbox needs namespaces that it does not get.
 constexpr std::string_view kBrowser[] = {"kcmp"};
@@ -225,6 +244,28 @@ std::span<const std::string_view> added(Profile profile) {
   if (profile == Profile::debug) return kDebug;
   if (profile == Profile::browser) return kBrowser;
   return {};
+}
+
+// Opening to read, and nothing else; openat2 keeps its flags behind a pointer and so looks absent.
+Decision read_only(unsigned flags) {
+  constexpr std::uint32_t kTmpFile = 020000000;  // __O_TMPFILE
+  constexpr std::uint32_t kWrites = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | kTmpFile;
+  return {{{{masked(flags, kWrites, {0})}, kAllow}}, kRefuse};
+}
+
+void add_program(Table& table, Arch arch) {
+  const auto put = [&](std::string_view name, Decision decision) {
+    if (const auto number = number_of(name, arch)) table.calls[*number] = std::move(decision);
+  };
+  for (const std::string_view name : kProgram) put(name, {{}, kAllow});
+  for (const std::string_view name : kProgramChecked) put(name, checked(name, Profile::strict));
+  put("open", read_only(1));
+  put("openat", read_only(2));
+  put("openat2", {{}, kAbsent});
+}
+
+bool is_strict(Profile profile) {
+  return profile == Profile::strict || profile == Profile::strict_program;
 }
 
 }  // namespace
@@ -254,14 +295,14 @@ Filter filter(Profile profile, Arch arch) {
     const int number = call.number(arch);
     if (number < 0) continue;
     Decision decision = decide(call, profile);
-    if (profile == Profile::strict && decision.otherwise != kAbsent) decision = {{}, kRefuse};
+    if (is_strict(profile) && decision.otherwise != kAbsent) decision = {{}, kRefuse};
     table.calls[static_cast<std::size_t>(number)] = std::move(decision);
   }
-  const std::span<const std::string_view> more =
-      profile == Profile::strict ? kStrict : added(profile);
+  const std::span<const std::string_view> more = is_strict(profile) ? kStrict : added(profile);
   for (const std::string_view name : more) {
     if (const auto number = number_of(name, arch)) table.calls[*number] = Decision{{}, kAllow};
   }
+  if (profile == Profile::strict_program) add_program(table, arch);
   return compile(table, arch);
 }
 

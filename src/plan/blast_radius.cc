@@ -201,6 +201,8 @@ std::vector<std::string> use_of(const Plan& plan) {
       fmt::format("disk {}, {} files", policy::size_text(limits.disk), limits.inodes),
       fmt::format("{} open files a process", limits.files),
       fmt::format("output {}", policy::size_text(limits.output))};
+  if (limits.cpu_ms != kUnlimited)
+    use.push_back("processor time " + policy::duration_text(limits.cpu_ms));
   for (const auto& limit : plan.unheld)
     use.push_back(fmt::format("NOT HELD on this host: {}", limit));
   return use;

@@ -58,8 +58,12 @@ struct Line {
                        policy::size_text(step.shm_size));
   }
   std::string operator()(const MountProc& step) const {
-    return fmt::format("mount_proc own, {} masked, read-only {}", step.masks.size(),
-                       fmt::join(step.read_only, " "));
+    return fmt::format("mount_proc own, {} masked, read-only {}{}", step.masks.size(),
+                       fmt::join(step.read_only, " "),
+                       step.meminfo.empty() ? "" : ", meminfo as limited");
+  }
+  std::string operator()(const MountCgroups&) const {
+    return fmt::format("mount_cgroups its own, read-only, at {}", kCgroups);
   }
   std::string operator()(const PivotRoot&) const { return "pivot_root"; }
   std::string operator()(const Landlock& step) const {
@@ -71,7 +75,9 @@ struct Line {
   std::string operator()(const Rlimits& step) const {
     const std::string processes =
         step.processes == 0 ? "" : fmt::format("{} processes with init, ", step.processes);
-    return fmt::format("rlimits {}{} open files, no core", processes, step.files);
+    const std::string processors =
+        step.processors == 0 ? "" : fmt::format(", {} processors to be seen", step.processors);
+    return fmt::format("rlimits {}{} open files, no core{}", processes, step.files, processors);
   }
   std::string operator()(const Seccomp& step) const {
     return fmt::format("seccomp profile {}", policy::to_string(step.profile));

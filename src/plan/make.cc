@@ -59,7 +59,7 @@ base::Result<std::vector<Step>> start_steps(const Plan& plan, const HostFacts& h
                                   Landlock{{"/"}, std::move(writable)},
                                   DropCapabilities{},
                                   NoNewPrivs{},
-                                  Rlimits{plan.policy.limits.files, counted_by_uid(plan)},
+                                  Rlimits{plan.policy.limits.files, counted_by_uid(plan), processors_for(plan)},
                                   Seccomp{plan.policy.isolation.seccomp}};
   steps.insert(steps.end(), last.begin(), last.end());
   return steps;

@@ -324,7 +324,6 @@ TEST(Make, WhatIsNotBuiltSaysSo) {
       [](Policy& p) { p.isolation.tier = policy::Tier::gvisor; },
       [](Policy& p) { p.isolation.tier = policy::Tier::microvm; },
       [](Policy& p) { p.isolation.tier = policy::Tier::isolate; },
-      [](Policy& p) { p.isolation.seccomp = policy::SeccompProfile::strict; },
       [](Policy& p) { p.filesystem.base = {policy::BaseKind::image, "x"}; },
       [](Policy& p) { p.filesystem.root = policy::RootMode::scratch; },
       [](Policy& p) { p.filesystem.workdir = {policy::WorkdirMode::overlay, "/x"}; },
@@ -332,7 +331,6 @@ TEST(Make, WhatIsNotBuiltSaysSo) {
       [](Policy& p) { p.network.fallback = policy::NetworkDefault::open_public; },
       [](Policy& p) { p.network.mode = policy::NetworkMode::audit; },
       [](Policy& p) { p.limits.io = 1; },
-      [](Policy& p) { p.limits.cpu_ms = 1; },
   };
   for (const auto& change : cases) {
     Policy policy;

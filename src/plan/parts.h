@@ -17,6 +17,8 @@ inline constexpr std::string_view kBundle = "/etc/ssl/certs/ca-certificates.crt"
 inline constexpr std::uint64_t kLeasedUsers = 65536;  // one lease
 inline constexpr std::uint64_t kOwnUser = 1;          // the caller's own uid alone
 
+inline constexpr std::string_view kCgroups = "/sys/fs/cgroup";
+
 // Something that was asked for and cannot be had here, and what would do.
 struct Lack {
   std::string what;
@@ -42,6 +44,10 @@ struct HeldLimits {
 [[nodiscard]] HeldLimits hold_limits(const policy::Limits& limits, const HostFacts& host);
 // A disk in memory takes at most half of limits.memory, and a file for each of its blocks.
 void fit_disk_into_memory(policy::Limits& limits, const HostFacts& host);
+// /proc/meminfo as limits.memory and limits.swap make it; "" where they are not held.
+[[nodiscard]] std::string meminfo_for(const Plan& plan, const HostFacts& host);
+// The whole processors that limits.cpus comes to; 0 where it is not held.
+[[nodiscard]] std::uint64_t processors_for(const Plan& plan);
 // How many processes init's uid may have where no cgroup holds limits.processes; 0 where one does
 // or where it is not to be held.
 [[nodiscard]] std::uint64_t counted_by_uid(const Plan& plan);

@@ -133,6 +133,7 @@ enum class Protection {
   process_limit,
   cpu_limit,
   wall_limit,
+  processor_time_limit,
   // At the gateway and the broker:
   name_filter,
   address_guard,
@@ -216,15 +217,23 @@ struct MakeFolder {
     w(target, mode);
   }
 };
+// What the limits of the sandbox's own groups are, read-only: /sys/fs/cgroup, or with version 1 a
+// folder of that name a controller. Sources are the folders that the plan's groups get.
+struct MountCgroups {
+  template <class W>
+  void fields(W&) {}
+  bool operator==(const MountCgroups&) const = default;
+};
 // Own procfs; /proc/sys read-only; `masks` are covered by an empty file or folder: paths of /proc,
 // and what filesystem.hide names below a path of filesystem.read_only.
 struct MountProc {
   std::vector<std::string> masks;
   std::vector<std::string> read_only;
+  std::string meminfo = {};  // stands in /proc/meminfo's place; "": the kernel's own
   bool operator==(const MountProc&) const = default;
   template <class W>
   void fields(W& w) {
-    w(masks, read_only);
+    w(masks, read_only, meminfo);
   }
 };
 enum class Devices { made, bound, last_ = bound };  // device files: our own, or the host's by bind
@@ -319,10 +328,12 @@ struct Landlock {
 struct Rlimits {
   std::uint64_t files = 65536;
   std::uint64_t processes = 0;  // of the sandbox, init included, where no cgroup holds it; 0: none
+  // How many processors programs count (nproc); what they get is the cgroup's to hold. 0: all.
+  std::uint64_t processors = 0;
   bool operator==(const Rlimits&) const = default;
   template <class W>
   void fields(W& w) {
-    w(files, processes);
+    w(files, processes, processors);
   }
 };
 struct Seccomp {
@@ -337,7 +348,7 @@ struct Seccomp {
 using Step =
     std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MountRoot,
                  MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle, MountDisk, MountDev,
-                 MountProc, PivotRoot, Landlock, DropCapabilities, NoNewPrivs, Rlimits, Seccomp>;
+                 MountCgroups, MountProc, PivotRoot, Landlock, DropCapabilities, NoNewPrivs, Rlimits, Seccomp>;
 
 // --- The Plan ------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, kCount> kNames = {"cgroup",
                                                          "process_limit",
                                                          "cpu_limit",
                                                          "wall_limit",
+                                                         "processor_time_limit",
                                                          "name_filter",
                                                          "address_guard",
                                                          "sni_check",
@@ -83,7 +84,8 @@ void remove_mounts(Plan& plan) {
                  std::is_same_v<T, MakeLink> || std::is_same_v<T, BindReadOnly> ||
                  std::is_same_v<T, WriteFile> || std::is_same_v<T, TrustBundle> ||
                  std::is_same_v<T, MountDisk> || std::is_same_v<T, MountDev> ||
-                 std::is_same_v<T, MountProc> || std::is_same_v<T, PivotRoot>;
+                 std::is_same_v<T, MountCgroups> || std::is_same_v<T, MountProc> ||
+                 std::is_same_v<T, PivotRoot>;
         },
         step);
   });
@@ -126,6 +128,7 @@ std::set<Protection> required(const Plan& plan) {
   unless(Protection::process_limit, "processes", limits.processes != policy::kUnlimited);
   unless(Protection::cpu_limit, "cpus", limits.cpus_milli != policy::kUnlimited);
   unless(Protection::wall_limit, "", limits.wall_ms != policy::kUnlimited);
+  unless(Protection::processor_time_limit, "cpu", limits.cpu_ms != policy::kUnlimited);
   // The end of its pid namespace ends every process of a sandbox; a user may have no group to give.
   if (plan.rights == Rights::user && plan.cgroup.groups.empty()) all.erase(Protection::cgroup);
   return all;
@@ -135,6 +138,7 @@ void take_out(Plan& plan, Protection protection) {
   plan.protections.erase(protection);
   switch (protection) {
     case Protection::cgroup:
+      remove_step<MountCgroups>(plan);
       return remove_step<EnterCgroup>(plan);
     case Protection::user_namespace:
       remove_namespace(plan, "user");
@@ -190,6 +194,9 @@ void take_out(Plan& plan, Protection protection) {
       return remove_limits(plan, "cpu");
     case Protection::wall_limit:
       plan.policy.limits.wall_ms = policy::kUnlimited;
+      return;
+    case Protection::processor_time_limit:
+      plan.policy.limits.cpu_ms = policy::kUnlimited;
       return;
     case Protection::read_only_base:
     case Protection::session_keyring:

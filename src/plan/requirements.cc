@@ -118,9 +118,7 @@ base::Status refuse_unbuilt(const Policy& policy) {
     return base::not_yet(
         fmt::format("isolation.tier = \"{}\"", policy::to_string(*isolation.tier)));
   }
-  const std::array<std::pair<bool, std::string_view>, 9> unbuilt = {{
-      {isolation.seccomp != policy::SeccompProfile::standard,
-       "isolation.seccomp other than \"default\""},
+  const std::array<std::pair<bool, std::string_view>, 7> unbuilt = {{
       {files.base.kind != policy::BaseKind::host, "filesystem.base other than \"host\""},
       {files.root != policy::RootMode::read_only, "filesystem.root = \"scratch\""},
       {files.workdir.mode != policy::WorkdirMode::empty,
@@ -129,7 +127,6 @@ base::Status refuse_unbuilt(const Policy& policy) {
       {policy.network.fallback != policy::NetworkDefault::deny, "network.default = \"public\""},
       {policy.network.mode != policy::NetworkMode::enforce, "network.mode = \"audit\""},
       {policy.limits.io != policy::kUnlimited, "limits.io"},
-      {policy.limits.cpu_ms != policy::kUnlimited, "limits.cpu"},
   }};
   for (const auto& [asked, name] : unbuilt) {
     if (asked) return base::not_yet(std::string(name));

@@ -93,6 +93,7 @@ bool carried_out(const Plan& plan, Protection protection) {
     case Protection::read_only_base:
     case Protection::session_keyring:
     case Protection::wall_limit:
+    case Protection::processor_time_limit:
     case Protection::name_filter:
     case Protection::address_guard:
     case Protection::sni_check:

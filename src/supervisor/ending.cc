@@ -47,6 +47,7 @@ Ending judge(const Facts& facts) {
   const bool failed = !facts.command_ended || facts.signalled || facts.code != 0;
   switch (facts.cut) {
     case Cut::timed_out:
+    case Cut::processor_time:
       ending.kind = EndingKind::timed_out;
       return ending;
     case Cut::out_of_memory:
@@ -106,6 +107,7 @@ std::uint32_t status_of(const Ending& ending, std::uint32_t signal_number) {
 std::vector<std::string> limits_hit(const Facts& facts) {
   std::vector<std::string> hit;
   if (facts.cut == Cut::timed_out) hit.emplace_back("wall");
+  if (facts.cut == Cut::processor_time) hit.emplace_back("cpu");
   if (facts.cut == Cut::output_limit) hit.emplace_back("output");
   if (facts.cut == Cut::out_of_memory || facts.counters.oom_kills > 0) hit.emplace_back("memory");
   if (facts.cut == Cut::host_disk_full || facts.counters.disk_full) hit.emplace_back("disk");

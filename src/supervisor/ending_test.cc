@@ -32,7 +32,10 @@ struct Row {
 };
 
 std::vector<Row> rows() {
+  Facts processor_time = exited(143);
+  processor_time.cut = Cut::processor_time;
   std::vector<Row> all = {
+      {"processor time", processor_time, EndingKind::timed_out, 124},
       {"success", exited(0), EndingKind::exited, 0},
       {"own status", exited(7), EndingKind::exited, 7},
       {"own status that looks like a time-out", exited(124), EndingKind::exited, 124},

@@ -33,8 +33,9 @@ journal::Draft run_started(const plan::Plan& plan, std::uint32_t host_uid) {
 }
 
 journal::Draft command_started(const plan::Plan& plan) {
+  const auto argv = policy::without_credentials(plan.command.argv);
   return draft("command.started", base::JsonObject()
-                                      .raw("argv", journal::cut_texts(plan.command.argv))
+                                      .raw("argv", journal::cut_texts(argv))
                                       .add("cwd", journal::cut_text(plan.command.cwd)));
 }
 

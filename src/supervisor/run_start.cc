@@ -19,7 +19,7 @@ constexpr std::size_t kMaxRoots = 8U << 20;
 confine::Profile profile_of(policy::SeccompProfile profile) {
   switch (profile) {
     case policy::SeccompProfile::strict:
-      return confine::Profile::strict;
+      return confine::Profile::strict_program;
     case policy::SeccompProfile::standard:
       return confine::Profile::standard;
     case policy::SeccompProfile::debug:
@@ -27,7 +27,7 @@ confine::Profile profile_of(policy::SeccompProfile profile) {
     case policy::SeccompProfile::browser:
       return confine::Profile::browser;
   }
-  return confine::Profile::strict;
+  return confine::Profile::strict_program;
 }
 
 }  // namespace
@@ -132,6 +132,9 @@ base::Status Run::start_sandbox() {
   if (journal_lost_) return base::fail(base::Kind::peer, "journal", "ended", {});
   started_ = Clock::now();
   next_disk_check_ = started_;
+  if (plan_.protections.contains(plan::Protection::processor_time_limit)) {
+    next_cpu_check_ = started_;
+  }
   if (launch_.put) {
     const std::array<int, 1> fds = {put_session_.get()};
     TRY(ipc::send_value(sandbox_->control(),

@@ -36,6 +36,7 @@ constexpr const char* kTrust = "/.trust";  // and the bundle while it is bound o
 // Within the folder that /proc is mounted over, so that nobody ever sees them.
 constexpr const char* kEmptyFile = "/proc/file";
 constexpr const char* kEmptyFolder = "/proc/folder";
+constexpr const char* kMeminfo = "/proc/meminfo";
 constexpr int kControl = 3;  // cerco-init's only descriptor besides 0 to 2
 
 class Inner {
@@ -61,6 +62,7 @@ class Inner {
   base::Status act(const plan::TrustBundle& step);
   base::Status act(const plan::MountDisk& step);
   base::Status act(const plan::MountDev& step);
+  base::Status act(const plan::MountCgroups& step);
   base::Status act(const plan::MountProc& step);
   base::Status act(const plan::PivotRoot& step);
 
@@ -79,6 +81,8 @@ class Inner {
   base::Status enter_user_namespace();
   base::Status attach_at(int mount, const std::string& target, Place kind);
   base::Status cover(const std::string& path);
+  base::Status show_meminfo();
+  base::Status bind_group(const std::string& group, const std::string& target);
   base::Status keep_read_only(const std::string& path);
   base::Status make_memory_disk();
   base::Status bind_device(const char* path, unsigned major, unsigned minor);
@@ -152,6 +156,7 @@ base::Status Inner::open_proc() {
 base::Status Inner::act(const plan::Rlimits& step) {
   // Init's as well, with what it starts: no command could get more again.
   if (step.processes != 0) TRY(as_status(confine::limit_processes(step.processes)));
+  if (step.processors != 0) TRY(os::use_processors(step.processors));
   return as_status(confine::rlimits(step.files));
 }
 
@@ -322,6 +327,26 @@ base::Status Inner::mount_in_dev(const char* kind, const char* path,
   return priv::attach(badge(), inside_, made.get(), place.get());
 }
 
+base::Status Inner::bind_group(const std::string& group, const std::string& target) {
+  const base::Fd source =
+      TRY_IN("host", os::openat2(AT_FDCWD, group, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS));
+  const base::Fd tree = TRY_IN(
+      group, priv::clone_tree(badge(), inside_, source.get(), "", Depth::one));
+  TRY(priv::set_attributes(badge(), inside_, tree.get(), kReadOnly | kNoSuid | kNoDev | kNoExec,
+                           Depth::one));
+  return attach_at(tree.get(), target, Place::folder);
+}
+
+// Within the cgroup namespace the own group is the top of its hierarchy, as these mounts say too.
+base::Status Inner::act(const plan::MountCgroups&) {
+  const auto& shown = prepared_.shown_groups;
+  if (shown.size() != 1 || shown.front().target != kCgroups) {
+    TRY(priv::make_place(badge(), inside_, root_.get(), kCgroups, Place::folder, prepared_.owner));
+  }
+  for (const auto& group : shown) TRY(bind_group(group.source, group.target));
+  return {};
+}
+
 base::Status Inner::act(const plan::MountProc& step) {
   const int root = root_.get();
   masks_ = TRY(priv::make_place(badge(), inside_, root, "/proc", Place::folder, prepared_.owner));
@@ -329,10 +354,23 @@ base::Status Inner::act(const plan::MountProc& step) {
     TRY(priv::write_file(badge(), inside_, root, kEmptyFile, {}, 0444, prepared_.owner));
     TRY(priv::make_folder(badge(), inside_, root, kEmptyFolder, 0555, prepared_.owner));
   }
+  if (!step.meminfo.empty()) {
+    TRY(priv::write_file(badge(), inside_, root, kMeminfo, step.meminfo, 0444, prepared_.owner));
+  }
   TRY(attach_at(proc_.get(), "/proc", Place::folder));
   for (const auto& path : step.read_only) TRY_IN(path, keep_read_only(path));
   for (const auto& path : step.masks) TRY_IN(path, cover(path));
-  return {};
+  if (step.meminfo.empty()) return {};
+  return show_meminfo();
+}
+
+base::Status Inner::show_meminfo() {
+  const base::Fd place = TRY(priv::find_in(root_.get(), kMeminfo));
+  const base::Fd ours =
+      TRY(priv::clone_tree(badge(), inside_, masks_.get(), "meminfo", Depth::one));
+  TRY(priv::set_attributes(badge(), inside_, ours.get(), kReadOnly | kNoSuid | kNoDev | kNoExec,
+                           Depth::one));
+  return priv::attach(badge(), inside_, ours.get(), place.get());
 }
 
 // A kernel that does not have the file has nothing to hide.

@@ -105,6 +105,23 @@ DiskFolder disk_folder(const std::string& target) {
   return folder;
 }
 
+// Where tools look for them: version 2 is the whole of /sys/fs/cgroup, beside version 1 it is
+// `unified` there.
+std::vector<ShownGroup> shown_groups(const plan::Plan& plan) {
+  const auto is_v1 = [](const plan::CgroupPlan::Group& group) {
+    return group.where.kind == plan::CgroupKind::v1;
+  };
+  const bool mixed = std::ranges::any_of(plan.cgroup.groups, is_v1);
+  std::vector<ShownGroup> shown;
+  for (const auto& group : plan.cgroup.groups) {
+    std::string target = kCgroups;
+    if (mixed) target += "/" + (is_v1(group) ? group.controller : "unified");
+    if (std::ranges::find(shown, target, &ShownGroup::target) != shown.end()) continue;
+    shown.push_back({group.where.path + "/" + std::string(priv::kGroupPrefix) + plan.run, target});
+  }
+  return shown;
+}
+
 }  // namespace
 
 base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
@@ -131,6 +148,9 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
   }
   if (const auto* dev = plan::step_of<plan::MountDev>(plan))
     prepared.shm_size = size_option(dev->shm_size);
+  if (plan::step_of<plan::MountCgroups>(plan) != nullptr) {
+    prepared.shown_groups = shown_groups(plan);
+  }
   prepared.disk = plan::step_of<plan::MountDisk>(plan);
   if (prepared.disk != nullptr && !prepared.disk_from_outside()) {
     prepared.disk_size = size_option(prepared.disk->size);

@@ -18,6 +18,13 @@ struct DiskFolder {
   std::uint32_t mode = 0755;
 };
 
+// A group of the sandbox as it sees it itself.
+struct ShownGroup {
+  std::string source;
+  std::string target;
+};
+inline constexpr const char* kCgroups = "/sys/fs/cgroup";
+
 struct Prepared {
   const plan::Plan* plan = nullptr;
   const Inputs* inputs = nullptr;
@@ -37,6 +44,7 @@ struct Prepared {
   std::string root_size;  // mount options as text
   std::string shm_size;
   std::vector<DiskFolder> disk_folders;
+  std::vector<ShownGroup> shown_groups;
   const plan::MountDisk* disk = nullptr;
   std::string disk_size;  // of one in memory
   std::string disk_inodes;
