@@ -188,12 +188,14 @@ std::string meminfo_for(const Plan& plan, const HostFacts& host) {
   const std::uint64_t memory = std::min(limits.memory, host.size.memory) / 1024;
   const std::uint64_t swap = std::min(limits.swap, host.swap_total) / 1024;
   const std::pair<std::string_view, std::uint64_t> lines[] = {
-      {"MemTotal:", memory}, {"MemFree:", memory},  {"MemAvailable:", memory}, {"Buffers:", 0},
-      {"Cached:", 0},        {"SwapCached:", 0},    {"Active:", 0},            {"Inactive:", 0},
-      {"SwapTotal:", swap},  {"SwapFree:", swap},   {"Dirty:", 0},             {"Writeback:", 0},
-      {"AnonPages:", 0},     {"Mapped:", 0},        {"Shmem:", 0},             {"Slab:", 0},
-      {"SReclaimable:", 0},  {"SUnreclaim:", 0},    {"KernelStack:", 0},       {"PageTables:", 0},
-      {"CommitLimit:", memory + swap}, {"Committed_AS:", 0}};
+      {"MemTotal:", memory}, {"MemFree:", memory}, {"MemAvailable:", memory},
+      {"Buffers:", 0},       {"Cached:", 0},       {"SwapCached:", 0},
+      {"Active:", 0},        {"Inactive:", 0},     {"SwapTotal:", swap},
+      {"SwapFree:", swap},   {"Dirty:", 0},        {"Writeback:", 0},
+      {"AnonPages:", 0},     {"Mapped:", 0},       {"Shmem:", 0},
+      {"Slab:", 0},          {"SReclaimable:", 0}, {"SUnreclaim:", 0},
+      {"KernelStack:", 0},   {"PageTables:", 0},   {"CommitLimit:", memory + swap},
+      {"Committed_AS:", 0}};
   std::string text;
   for (const auto& [name, kib] : lines) text += fmt::format("{:<16}{:>8} kB\n", name, kib);
   return text;

@@ -85,8 +85,8 @@ TEST(ProcessorTime, NeedsAGroupThatCounts) {
   EXPECT_FALSE(made(Policy{}, plan::testing::host())
                    .protections.contains(plan::Protection::processor_time_limit));
   policy.limits.not_required = {"memory", "cpus"};
-  const auto refused = plan::make(policy, plan::testing::user_host(), plan::testing::ask(),
-                                  plan::testing::letters);
+  const auto refused =
+      plan::make(policy, plan::testing::user_host(), plan::testing::ask(), plan::testing::letters);
   ASSERT_FALSE(refused);
   EXPECT_TRUE(refused.error().line().contains("limits.cpu)")) << refused.error().line();
   policy.limits.not_required.emplace_back("cpu");

@@ -55,12 +55,13 @@ base::Result<std::vector<Step>> start_steps(const Plan& plan, const HostFacts& h
   std::ranges::move(TRY(tree_steps(plan, host)), std::back_inserter(steps));
   std::vector<std::string> writable = disk_targets();
   writable.insert(writable.end(), {"/dev", "/proc"});
-  const std::vector<Step> last = {PivotRoot{},
-                                  Landlock{{"/"}, std::move(writable)},
-                                  DropCapabilities{},
-                                  NoNewPrivs{},
-                                  Rlimits{plan.policy.limits.files, counted_by_uid(plan), processors_for(plan)},
-                                  Seccomp{plan.policy.isolation.seccomp}};
+  const std::vector<Step> last = {
+      PivotRoot{},
+      Landlock{{"/"}, std::move(writable)},
+      DropCapabilities{},
+      NoNewPrivs{},
+      Rlimits{plan.policy.limits.files, counted_by_uid(plan), processors_for(plan)},
+      Seccomp{plan.policy.isolation.seccomp}};
   steps.insert(steps.end(), last.begin(), last.end());
   return steps;
 }

@@ -62,6 +62,8 @@ TEST(Make, DefaultPolicyGivesTheStepsInTheirOrder) {
       "make_folder /run",
       "make_folder /var",
       "make_folder /home",
+      "make_folder /sys",
+      "make_folder /sys/fs",
       "make_link /bin -> usr/bin",
       "make_link /lib -> usr/lib",
       "make_link /lib64 -> usr/lib64",
@@ -81,12 +83,14 @@ TEST(Make, DefaultPolicyGivesTheStepsInTheirOrder) {
   const std::vector<std::string> last = {
       "mount_disk 4GiB and 400000 inodes at /home/agent /tmp /var/tmp /workspace",
       "mount_dev null zero full random urandom tty, shm of 1GiB",
-      "mount_proc own, 18 masked, read-only /proc/bus /proc/fs /proc/irq /proc/sys",
+      "mount_cgroups its own, read-only, at /sys/fs/cgroup",
+      "mount_proc own, 18 masked, read-only /proc/bus /proc/fs /proc/irq /proc/sys, meminfo as "
+      "limited",
       "pivot_root",
       "landlock read /, write /home/agent /tmp /var/tmp /workspace /dev /proc",
       "drop_capabilities all",
       "no_new_privs",
-      "rlimits 65536 open files, no core",
+      "rlimits 65536 open files, no core, 2 processors to be seen",
       "seccomp profile default",
   };
   ASSERT_GE(got.size(), last.size());

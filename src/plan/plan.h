@@ -345,10 +345,10 @@ struct Seccomp {
   }
 };
 
-using Step =
-    std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MountRoot,
-                 MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle, MountDisk, MountDev,
-                 MountCgroups, MountProc, PivotRoot, Landlock, DropCapabilities, NoNewPrivs, Rlimits, Seccomp>;
+using Step = std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MountRoot,
+                          MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle, MountDisk,
+                          MountDev, MountCgroups, MountProc, PivotRoot, Landlock, DropCapabilities,
+                          NoNewPrivs, Rlimits, Seccomp>;
 
 // --- The Plan ------------------------------------------------------------------------------
 

@@ -112,6 +112,7 @@ inline policy::Credential credential(std::string name, std::string host_name) {
 inline policy::Policy full_policy() {
   policy::Policy policy;
   policy.task = "report";
+  policy.limits.cpu_ms = 60'000;
   policy.egress = {inspected("api", "api.test", {"GET", "POST"}, {"/v1/**"}),
                    rule("index", "pypi.test", {443})};
   policy::Egress database;

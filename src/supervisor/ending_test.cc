@@ -92,6 +92,9 @@ TEST(Ending, NamesTheLimitsThatWereHit) {
   facts.counters.disk_full = true;
   facts.counters.process_limit_hits = 1;
   EXPECT_EQ(supervisor::limits_hit(facts), (std::vector<std::string>{"disk", "processes"}));
+  Facts spun;
+  spun.cut = Cut::processor_time;
+  EXPECT_EQ(supervisor::limits_hit(spun), std::vector<std::string>{"cpu"});
   facts.journal_full = true;
   EXPECT_EQ(supervisor::limits_hit(facts),
             (std::vector<std::string>{"disk", "processes", "journal"}));

@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kOomInterval{
     5};  // until the kernel has counted the kill that it announced
 
 constexpr std::chrono::milliseconds kCpuInterval{10};  // between looks at the processor time
-constexpr std::uint64_t kMostMilli = 1'024'000;         // thousandths of a processor
+constexpr std::uint64_t kMostMilli = 1'024'000;        // thousandths of a processor
 
 template <class... F>
 struct Overload : F... {

@@ -239,6 +239,21 @@ def test_an_allowed_host_is_reached_through_the_gateway(user, world):
     assert {("plain.test", "allow"), ("other.test", "deny")} <= verdicts, verdicts
 
 
+def test_detectors_cut_the_network_and_end_what_they_cannot_freeze(user, world):
+    world.http("plain.test")
+    world.names()
+    user.prefix = ["nsenter", f"--net=/run/netns/{world.host}", *user.as_user()]
+    script = ("curl -sS -o /dev/null -w '%{http_code}\\n' http://plain.test/; curl -s -m 5 http://10.0.0.1/; for i in $(seq 200); do"
+              " curl -s -m 5 -o /dev/null http://plain.test/ || { echo cut; exit; }; sleep 0.05; done; echo open")
+    endings = {}
+    for action in ("cut-network", "freeze"):
+        policy = world.policy(f'[alerts]\nblocked_range = "{action}"')
+        result = user.run(*UNHELD, "--allow", "plain.test:80", "--", "sh", "-c", script, policy=policy)
+        assert [event["action"] for event in result.of_type("containment")] == [action], result
+        endings[action] = (result.text.split(), result.report["ending"]["kind"])
+    assert endings == {"cut-network": (["200", "cut"], "exited"), "freeze": (["200"], "killed")}
+
+
 def test_nothing_is_left_when_the_supervisor_is_killed(user):
     process = user.start("run", *UNHELD, "--", "sh", "-c", "setsid sleep 600 & sleep 600")
     # setpriv becomes cerco, whose only child is the supervisor.

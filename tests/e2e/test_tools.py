@@ -123,3 +123,23 @@ def test_multiprocessing_and_shared_memory(cerco):
     path.write_text(program)
     result = cerco.run(path)
     assert (result.status, result.text) == (0, "3\n"), result
+
+
+def test_a_file_of_the_host_that_is_not_inside_names_the_flag_that_brings_it_in(cerco):
+    """As an argument, and as the command."""
+    (cerco.folder / "table.csv").write_text("1\n")
+    result = cerco.run("--", "cat", "table.csv")
+    assert result.status == 1, result
+    assert "table.csv is on this host and not inside; --in table.csv brings it in as table.csv" in result.error, result
+    assert cerco.run("--in", "table.csv", "--", "cat", "table.csv").out == b"1\n"
+    fine = cerco.run("--", "sh", "-c", "echo ok", "sh", "table.csv")
+    assert fine.err == b"", "what went well needs no hint"
+    quiet = cerco.run("--quiet", "--", "cat", "table.csv")
+    assert "--in" not in quiet.error
+    tool = cerco.folder / "bin/tool"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\necho tool\n")
+    tool.chmod(0o755)
+    path = {"PATH": f"{tool.parent}:/usr/bin:/bin"}
+    missing = cerco.run("--", "tool", env=path)
+    assert missing.status == 127 and f"--ro {cerco.folder}" in missing.error, missing

@@ -330,8 +330,8 @@ base::Status Inner::mount_in_dev(const char* kind, const char* path,
 base::Status Inner::bind_group(const std::string& group, const std::string& target) {
   const base::Fd source =
       TRY_IN("host", os::openat2(AT_FDCWD, group, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS));
-  const base::Fd tree = TRY_IN(
-      group, priv::clone_tree(badge(), inside_, source.get(), "", Depth::one));
+  const base::Fd tree =
+      TRY_IN(group, priv::clone_tree(badge(), inside_, source.get(), "", Depth::one));
   TRY(priv::set_attributes(badge(), inside_, tree.get(), kReadOnly | kNoSuid | kNoDev | kNoExec,
                            Depth::one));
   return attach_at(tree.get(), target, Place::folder);
