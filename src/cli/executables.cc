@@ -122,10 +122,11 @@ std::vector<std::string> hints_of_arguments(const plan::Plan& plan,
     if (kind != os::PathKind::file && kind != os::PathKind::folder) continue;
     const std::string inside = word.starts_with('/') ? word : plan.command.cwd + "/" + word;
     const auto from = host_path(plan, inside);
-    if ((from && os::real_path(*from)) || made_by_plan(plan, inside) || is_brought(inside)) continue;
+    if ((from && os::real_path(*from)) || made_by_plan(plan, inside) || is_brought(inside))
+      continue;
     const std::string shown = base::printable(word);
-    hints.push_back(fmt::format("{} is on this host and not inside; --in {} brings it in as {}", shown,
-                                shown, base::printable(word.substr(word.rfind('/') + 1))));
+    hints.push_back(fmt::format("{} is on this host and not inside; --in {} brings it in as {}",
+                                shown, shown, base::printable(word.substr(word.rfind('/') + 1))));
   }
   return hints;
 }

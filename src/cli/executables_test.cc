@@ -62,9 +62,14 @@ TEST_F(Executables, ArgumentsOfTheHostThatAreNotInsideNameTheRemedy) {
   EXPECT_TRUE(said[0].contains("--in " + table + " brings it in as table.csv")) << said[0];
   EXPECT_EQ(hints({"ls", host_.at("data")}, {}).size(), 1U);
   // Inside already, written by the plan, brought along, a flag, nothing of the host, the program.
-  for (const std::vector<std::string>& argv :
-       {std::vector<std::string>{"cat", "/usr/bin/tool"}, {"cat", "/etc/passwd"}, {"cat", "--x"},
-        {"cat", host_.at("data/none")}, {table}, {"cat", ""}, {"ls", "."}, {"cat", "/bin/tool"}}) {
+  for (const std::vector<std::string>& argv : {std::vector<std::string>{"cat", "/usr/bin/tool"},
+                                               {"cat", "/etc/passwd"},
+                                               {"cat", "--x"},
+                                               {"cat", host_.at("data/none")},
+                                               {table},
+                                               {"cat", ""},
+                                               {"ls", "."},
+                                               {"cat", "/bin/tool"}}) {
     EXPECT_TRUE(hints(argv, {}).empty()) << argv.back();
   }
   plan::Plan plan = plan_of(host_, {"cat", table});

@@ -126,10 +126,10 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, const 
   std::vector<base::Fd> secrets = TRY(open_secrets(world, plan->policy));
   std::vector<std::string> brought;
   for (const auto& incoming : files.in) brought.push_back(incoming.path);
-  auto outcome = attached.run(*plan, std::move(files), std::move(roots), std::move(secrets));
+  Outcome outcome = attached.run(*plan, std::move(files), std::move(roots), std::move(secrets));
   // A path of the host is what a person most likely meant, and what is missed most often.
-  if (outcome && outcome->ending.kind == supervisor::EndingKind::exited && outcome->status != 0) {
-    for (auto& hint : hints_of_arguments(*plan, brought)) outcome->notes.push_back(std::move(hint));
+  if (outcome.ending.kind == supervisor::EndingKind::exited && outcome.status != 0) {
+    for (auto& hint : hints_of_arguments(*plan, brought)) outcome.notes.push_back(std::move(hint));
   }
   return outcome;
 }

@@ -36,7 +36,8 @@ TEST(Spawn, AMissingProgramIsAnErrorThatNamesIt) {
 // How many processors a child of the test may use afterwards.
 int usable_after(std::uint64_t count) {
   const pid_t pid = ::fork();
-  if (pid == 0) ::_exit(os::use_processors(count) ? static_cast<int>(os::usable_processors()) : 255);
+  if (pid == 0)
+    ::_exit(os::use_processors(count) ? static_cast<int>(os::usable_processors()) : 255);
   int status = 0;
   ::waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

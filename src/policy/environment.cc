@@ -120,6 +120,22 @@ std::string without_tokens(std::string_view word) {
   return out;
 }
 
+// "NAME=value": to its end where the word begins so, else (in a script) to the end of its own word.
+void hide_assigned(std::string& word) {
+  const auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  for (std::size_t at = word.find('='); at != std::string::npos; at = word.find('=', at + 1)) {
+    std::size_t first = at;
+    while (first > 0 && in_name(word[first - 1])) --first;
+    const std::size_t end =
+        first == 0 ? word.size() : std::min(word.find_first_of(" \t\n'\";&|", at), word.size());
+    if (!hides(word.substr(first, at - first), word.substr(at + 1, end - at - 1))) continue;
+    word.replace(at + 1, end - at - 1, kRedacted);
+  }
+}
+
 // "https://user:password@host" → without the password.
 void hide_user_info(std::string& word) {
   for (std::size_t at = word.find("://"); at != std::string::npos; at = word.find("://", at)) {
@@ -134,10 +150,7 @@ void hide_user_info(std::string& word) {
 
 std::string without_credentials(std::string word) {
   if (word.contains("PRIVATE KEY-----")) return std::string(kRedacted);
-  const std::size_t equals = word.find('=');
-  if (equals != std::string::npos && hides(word.substr(0, equals), word.substr(equals + 1))) {
-    return word.substr(0, equals + 1).append(kRedacted);
-  }
+  hide_assigned(word);
   hide_user_info(word);
   return without_tokens(word);
 }

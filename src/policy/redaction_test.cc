@@ -14,7 +14,9 @@ TEST(Redaction, WhatLooksLikeACredentialGoes) {
   const std::pair<Words, Words> cases[] = {
       {{"curl", "-H", "Authorization: Bearer " + token},
        {"curl", "-H", "Authorization: Bearer [redacted]"}},
-      {{"sh", "-c", "TOKEN=" + token + " ./deploy"}, {"sh", "-c", "TOKEN=[redacted] ./deploy"}},
+      {{"sh", "-c", "TOKEN=" + token + " ./deploy"}, {"sh", "-c", "TOKEN=[redacted]"}},
+      {{"sh", "-c", "cd x; PASSWORD=hunter2 ./deploy; A_TOKEN=b"},
+       {"sh", "-c", "cd x; PASSWORD=[redacted] ./deploy; A_TOKEN=[redacted]"}},
       {{"tool", "--password", "hunter2", "x"}, {"tool", "--password", "[redacted]", "x"}},
       {{"tool", "--password=hunter2"}, {"tool", "--password=[redacted]"}},
       {{"env", "DB_PASSWORD=hunter2"}, {"env", "DB_PASSWORD=[redacted]"}},

@@ -9,7 +9,7 @@ PROBE = r"""
 import ctypes, errno, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
 def call(number, *args):
-    if libc.syscall(number, *args) < 0: raise OSError(ctypes.get_errno(), "")
+    if libc.syscall(number, *map(ctypes.c_long, args)) < 0: raise OSError(ctypes.get_errno(), "")
 def traced():
     pid = os.fork()
     if pid == 0:

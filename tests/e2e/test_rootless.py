@@ -226,28 +226,31 @@ def test_nothing_reaches_the_network_and_the_gateway_answers(user):
     assert {row["host"] for row in result.report["refused"]} >= {"x.test"}, result.report
 
 
-def test_an_allowed_host_is_reached_through_the_gateway(user, world):
-    """The same capture, gateway and decision as root has."""
-    plain = world.http("plain.test")
+@pytest.fixture(scope="module")
+def net(world):
+    world.plain = world.http("plain.test")
     world.names()
-    user.prefix = ["nsenter", f"--net=/run/netns/{world.host}", *user.as_user()]
+    return world
+
+
+def test_an_allowed_host_is_reached_through_the_gateway(user, net):
+    """The same capture, gateway and decision as root has."""
+    user.prefix = ["nsenter", f"--net=/run/netns/{net.host}", *user.as_user()]
     ask = "curl -sS -m 20 -o /dev/null -w '%{http_code}\\n' http://plain.test/a; curl -sS -m 20 http://other.test/"
-    result = user.run(*UNHELD, "--allow", "plain.test:80", "--", "sh", "-c", ask, policy=world.policy(""))
+    result = user.run(*UNHELD, "--allow", "plain.test:80", "--", "sh", "-c", ask, policy=net.policy(""))
     assert result.out == b"200\n", result
-    assert [entry["path"] for entry in plain.entries() if entry["event"] == "request"] == ["/a"], plain.entries()
+    assert [entry["path"] for entry in net.plain.entries() if entry["event"] == "request"] == ["/a"], net.plain.entries()
     verdicts = {(event["host"], event["verdict"]) for event in result.of_type("egress.decision", "dns.decision")}
     assert {("plain.test", "allow"), ("other.test", "deny")} <= verdicts, verdicts
 
 
-def test_detectors_cut_the_network_and_end_what_they_cannot_freeze(user, world):
-    world.http("plain.test")
-    world.names()
-    user.prefix = ["nsenter", f"--net=/run/netns/{world.host}", *user.as_user()]
+def test_detectors_cut_the_network_and_end_what_they_cannot_freeze(user, net):
+    user.prefix = ["nsenter", f"--net=/run/netns/{net.host}", *user.as_user()]
     script = ("curl -sS -o /dev/null -w '%{http_code}\\n' http://plain.test/; curl -s -m 5 http://10.0.0.1/; for i in $(seq 200); do"
               " curl -s -m 5 -o /dev/null http://plain.test/ || { echo cut; exit; }; sleep 0.05; done; echo open")
     endings = {}
     for action in ("cut-network", "freeze"):
-        policy = world.policy(f'[alerts]\nblocked_range = "{action}"')
+        policy = net.policy(f'[alerts]\nblocked_range = "{action}"')
         result = user.run(*UNHELD, "--allow", "plain.test:80", "--", "sh", "-c", script, policy=policy)
         assert [event["action"] for event in result.of_type("containment")] == [action], result
         endings[action] = (result.text.split(), result.report["ending"]["kind"])
