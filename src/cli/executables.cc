@@ -1,7 +1,10 @@
 // Finds a command's file before anything is started, so that a missing one is a clear message.
 #include "cli/executables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <span>
 
 #include "os/os.h"
 
@@ -103,6 +106,30 @@ bool stands_in_host_tree(const plan::Plan& plan) {
 }
 
 }  // namespace
+
+std::vector<std::string> hints_of_arguments(const plan::Plan& plan,
+                                            const std::vector<std::string>& brought) {
+  std::vector<std::string> hints;
+  if (stands_in_host_tree(plan) || plan.command.argv.empty()) return hints;
+  const auto is_brought = [&](std::string_view path) {
+    return std::ranges::any_of(brought, [&](const std::string& name) {
+      return base::is_within(path, plan.command.cwd + "/" + name);
+    });
+  };
+  for (const std::string& word : std::span(plan.command.argv).subspan(1)) {
+    if (word.empty() || word.starts_with('-') || word == "." || word == "..") continue;
+    const os::PathKind kind = os::path_kind(word);
+    if (kind != os::PathKind::file && kind != os::PathKind::folder) continue;
+    const std::string inside = word.starts_with('/') ? word : plan.command.cwd + "/" + word;
+    const auto from = host_path(plan, inside);
+    if ((from && os::real_path(*from)) || made_by_plan(plan, inside) || is_brought(inside))
+      continue;
+    const std::string shown = base::printable(word);
+    hints.push_back(fmt::format("{} is on this host and not inside; --in {} brings it in as {}",
+                                shown, shown, base::printable(word.substr(word.rfind('/') + 1))));
+  }
+  return hints;
+}
 
 std::string path_of(const World& world) {
   const auto at = world.env.find("PATH");

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/base.h"
 #include "cli/cli.h"
@@ -23,6 +24,12 @@ struct CannotStart {
   base::Error error;
 };
 [[nodiscard]] std::optional<CannotStart> check_command(const World& world, const plan::Plan& plan);
+
+// What brings in each argument of the plan's command that names a file or folder of the host and
+// nothing that the plan or `brought` (names in the working folder) has inside: a line each, for a
+// command that failed.
+[[nodiscard]] std::vector<std::string> hints_of_arguments(const plan::Plan& plan,
+                                                          const std::vector<std::string>& brought);
 
 // The host's path of a path inside, by the plan's binds and links; nullopt where it is not of the
 // host.

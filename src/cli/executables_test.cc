@@ -51,6 +51,32 @@ TEST_F(Executables, WhatIsInsideStarts) {
   }
 }
 
+TEST_F(Executables, ArgumentsOfTheHostThatAreNotInsideNameTheRemedy) {
+  host_.write("data/table.csv", "x", 0644);
+  const std::string table = host_.at("data/table.csv");
+  const auto hints = [&](std::vector<std::string> argv, const std::vector<std::string>& brought) {
+    return cli::hints_of_arguments(plan_of(host_, std::move(argv)), brought);
+  };
+  const auto said = hints({"cat", table}, {});
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_TRUE(said[0].contains("--in " + table + " brings it in as table.csv")) << said[0];
+  EXPECT_EQ(hints({"ls", host_.at("data")}, {}).size(), 1U);
+  // Inside already, written by the plan, brought along, a flag, nothing of the host, the program.
+  for (const std::vector<std::string>& argv : {std::vector<std::string>{"cat", "/usr/bin/tool"},
+                                               {"cat", "/etc/passwd"},
+                                               {"cat", "--x"},
+                                               {"cat", host_.at("data/none")},
+                                               {table},
+                                               {"cat", ""},
+                                               {"ls", "."},
+                                               {"cat", "/bin/tool"}}) {
+    EXPECT_TRUE(hints(argv, {}).empty()) << argv.back();
+  }
+  plan::Plan plan = plan_of(host_, {"cat", table});
+  plan.command.cwd = host_.at("data");
+  EXPECT_TRUE(cli::hints_of_arguments(plan, {"table.csv"}).empty());
+}
+
 TEST_F(Executables, AMissingCommandIs127) {
   for (const char* name :
        {"no-such", "/usr/bin/no-such", "/no/such", "dangling", "", "/home/agent/x"}) {

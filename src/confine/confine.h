@@ -46,7 +46,12 @@ using Outcome = std::expected<void, Failure>;
 // RLIMIT_CORE 1: no core file, and a piped core_pattern is not run either, as it would be with 0
 // (core(5)). RLIMIT_NOFILE `files`, soft and hard; 0 leaves it.
 [[nodiscard]] Outcome rlimits(std::uint64_t files);
-// Real, effective and saved ids; no supplementary groups. Needs CAP_SETGID and CAP_SETUID.
+// RLIMIT_NPROC, soft and hard: processes and threads that the caller's uid may have in the caller's
+// user namespace (user_namespaces(7); from Linux 5.14 on each namespace counts for itself).
+[[nodiscard]] Outcome limit_processes(std::uint64_t most);
+// Real, effective and saved ids; no supplementary groups. Needs CAP_SETGID and CAP_SETUID. Who has
+// all these ids already and no capability to get others stays as it is, groups included: in a user
+// namespace whose map has one id they cannot be given up (setgroups(2) is denied there).
 [[nodiscard]] Outcome become(std::uint32_t uid, std::uint32_t gid);
 
 // Ids of our own processes when root starts them: one each, far from where distributions and the
@@ -94,8 +99,10 @@ inline constexpr Capabilities kNone = 0;
 
 // --- Seccomp -----------------------------------------------------------------------------------
 
-// For the workload; the words of isolation.seccomp, `standard` being "default".
-enum class Profile { strict, standard, debug, browser };
+// For the workload; the words of isolation.seccomp, `standard` being "default". `strict` starts no
+// program: what runs under it was loaded before. `strict_program` is the same for a program that is
+// executed: one process with one thread, which reads files and computes.
+enum class Profile { strict, standard, debug, browser, strict_program };
 // For our own processes; `files` serves a file session inside the sandbox.
 enum class Own { gateway, broker, journal, files };
 

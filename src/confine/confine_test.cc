@@ -2,8 +2,10 @@
 #include "confine/confine.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -19,6 +21,58 @@
 
 namespace confine {
 namespace {
+
+// --- Identity ----------------------------------------------------------------------------------
+
+// In a user namespace with a map of one id groups cannot be given up; there, and there alone,
+// nothing has to be.
+TEST(Become, WhoCanBeNobodyElseStaysAsItIs) {
+  const Ended ended = in_child([] {
+    const gid_t groups[] = {4242};
+    if (::setgroups(1, groups) != 0 || ::setresgid(1000, 1000, 1000) != 0 ||
+        ::setresuid(1000, 1000, 1000) != 0) {
+      return 1;  // no root here
+    }
+    if (!become(1000, 1000)) return 2;
+    if (become(1000, 1001) || become(1001, 1000)) return 3;
+    return 0;
+  });
+  if (::geteuid() != 0) GTEST_SKIP() << "takes root";
+  EXPECT_TRUE(ended.exited(0)) << ended.status;
+}
+
+TEST(Become, WhoCouldBeSomebodyElseGivesItsGroupsUp) {
+  if (::geteuid() != 0) GTEST_SKIP() << "takes root";
+  const Ended ended = in_child([] {
+    const gid_t groups[] = {4242};
+    if (::setgroups(1, groups) != 0 || !become(0, 0)) return 1;
+    return ::getgroups(0, nullptr);
+  });
+  EXPECT_TRUE(ended.exited(0)) << ended.status;
+}
+
+TEST(LimitProcesses, HoldsForTheUidInItsOwnNamespace) {
+  if (::geteuid() != 0) GTEST_SKIP() << "takes root";
+  const auto forks = [](std::uint64_t most) {
+    return in_child([most] {
+      if (::setresgid(1000, 1000, 1000) != 0 || ::setresuid(1000, 1000, 1000) != 0) return 99;
+      if (::unshare(CLONE_NEWUSER) != 0 || !keep_capabilities(kNone)) return 98;
+      if (most != 0 && !limit_processes(most)) return 97;
+      int made = 0;
+      for (; made < 20; ++made) {
+        const pid_t pid = ::fork();
+        if (pid == 0) ::_exit(::pause());
+        if (pid < 0) break;
+      }
+      const int error = errno;
+      (void)::signal(SIGTERM, SIG_IGN);
+      (void)::kill(0, SIGTERM);
+      return made < 20 && error != EAGAIN ? 96 : made;
+    });
+  };
+  EXPECT_TRUE(forks(5).exited(4)) << "itself is one";
+  EXPECT_TRUE(forks(0).exited(20)) << "the control";
+}
 
 // --- Landlock ----------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 // Descriptors, limits and identity of the calling process.
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -15,6 +16,26 @@ namespace {
 
 Outcome failed(const char* step) {
   return std::unexpected(Failure{step, errno});
+}
+
+bool holds_nothing() {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  if (::syscall(SYS_capget, &header, data) != 0) return false;
+  return data[0].permitted == 0 && data[1].permitted == 0;
+}
+
+// Whether all ids are these and nothing that is held could make them others, as it is in a user
+// namespace with a map of one id.
+bool is_already(std::uint32_t uid, std::uint32_t gid) {
+  uid_t uids[3] = {};
+  gid_t gids[3] = {};
+  if (::syscall(SYS_getresuid, &uids[0], &uids[1], &uids[2]) != 0) return false;
+  if (::syscall(SYS_getresgid, &gids[0], &gids[1], &gids[2]) != 0) return false;
+  for (int i = 0; i < 3; ++i) {
+    if (uids[i] != uid || gids[i] != gid) return false;
+  }
+  return holds_nothing();
 }
 
 }  // namespace
@@ -56,9 +77,16 @@ Outcome rlimits(std::uint64_t files) {
   return {};
 }
 
+Outcome limit_processes(std::uint64_t most) {
+  const rlimit limit = {most, most};
+  if (::setrlimit(RLIMIT_NPROC, &limit) != 0) return failed("setrlimit RLIMIT_NPROC");
+  return {};
+}
+
 // The system calls themselves: the C library's functions would signal other threads, of which there
 // are none, and take locks for it.
 Outcome become(std::uint32_t uid, std::uint32_t gid) {
+  if (is_already(uid, gid)) return {};
   if (::syscall(SYS_setgroups, 0, nullptr) != 0) return failed("setgroups");
   if (::syscall(SYS_setresgid, gid, gid, gid) != 0) return failed("setgid");
   if (::syscall(SYS_setresuid, uid, uid, uid) != 0) return failed("setuid");

@@ -2,9 +2,11 @@
 // look at their arguments. Nothing behind a pointer is judged: the caller could change it after the
 // look.
 #include <asm/ioctls.h>
+#include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/prctl.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -18,6 +20,7 @@ namespace {
 
 constexpr Verdict kRefuse = error(EPERM);
 constexpr Verdict kAbsent = error(ENOSYS);
+constexpr std::uint32_t kIoprioWhoUser = 3;  // linux/ioprio.h
 
 Part low(unsigned arg, std::vector<std::uint32_t> any_of) {
   return {arg, Half::low, ~0U, std::move(any_of)};
@@ -132,6 +135,18 @@ Decision setrlimit_rules() {
   return {{{{low(0, {4})}, kPretend}}, kAllow};
 }
 
+// Process 1 is cerco's own init. Where it has the workload's uid (a user namespace whose map has
+// one id) the kernel would let these calls change it; elsewhere it refuses them itself.
+Decision but_not_for_init(unsigned pid, Decision decision) {
+  decision.cases.insert(decision.cases.begin(), Case{{low(pid, {1})}, kRefuse});
+  return decision;
+}
+// The same, and not for all processes of a user either, of which init may be one. `everyone` is the
+// value of the first argument that means this: PRIO_USER, IOPRIO_WHO_USER.
+Decision priority_rules(std::uint32_t everyone) {
+  return {{{{low(0, {everyone})}, kRefuse}, {{low(1, {1})}, kRefuse}}, kAllow};
+}
+
 // Segment bases, CPUID faulting's state and the permission for wide registers; not the rest.
 Decision arch_prctl_rules() {
   return {{{{low(0, {0x1001, 0x1002, 0x1003, 0x1004, 0x1011, 0x1021, 0x1022, 0x1023, 0x3001})},
@@ -151,7 +166,10 @@ Decision checked(std::string_view name, Profile profile) {
   if (name == "seccomp") return seccomp_rules();
   if (name == "mknod") return mknod_rules(1);
   if (name == "mknodat") return mknod_rules(2);
-  if (name == "prlimit64") return prlimit_rules();
+  if (name == "prlimit64") return but_not_for_init(0, prlimit_rules());
+  if (name.starts_with("sched_set")) return but_not_for_init(0, {{}, kAllow});
+  if (name == "setpriority") return priority_rules(PRIO_USER);
+  if (name == "ioprio_set") return priority_rules(kIoprioWhoUser);
   if (name == "setrlimit") return setrlimit_rules();
   std::abort();  // calls.cc marks a call as checked that has no rules here
 }
@@ -200,6 +218,71 @@ constexpr std::string_view kStrict[] = {"brk",
                                         "sigaltstack",
                                         "write",
                                         "writev"};
+// What a program calls on its way to main() and from there to its end, that no other process is
+// started by and nothing is written by but descriptors that it was given.
+constexpr std::string_view kProgram[] = {"access",
+                                         "chdir",
+                                         "clock_getres",
+                                         "close_range",
+                                         "dup",
+                                         "dup2",
+                                         "dup3",
+                                         "execve",
+                                         "faccessat",
+                                         "faccessat2",
+                                         "fadvise64",
+                                         "fchdir",
+                                         "fcntl",
+                                         "fstatfs",
+                                         "futex_waitv",
+                                         "getcpu",
+                                         "getcwd",
+                                         "getdents64",
+                                         "getegid",
+                                         "geteuid",
+                                         "getgid",
+                                         "getgroups",
+                                         "getpgid",
+                                         "getpgrp",
+                                         "getppid",
+                                         "getresgid",
+                                         "getresuid",
+                                         "getrlimit",
+                                         "getrusage",
+                                         "getsid",
+                                         "gettimeofday",
+                                         "getuid",
+                                         "kill",
+                                         "lseek",
+                                         "lstat",
+                                         "mincore",
+                                         "msync",
+                                         "newfstatat",
+                                         "pread64",
+                                         "preadv",
+                                         "pselect6",
+                                         "readlink",
+                                         "readlinkat",
+                                         "rseq",
+                                         "rt_sigpending",
+                                         "rt_sigsuspend",
+                                         "rt_sigtimedwait",
+                                         "sched_getaffinity",
+                                         "select",
+                                         "set_robust_list",
+                                         "set_tid_address",
+                                         "setitimer",
+                                         "stat",
+                                         "statfs",
+                                         "statx",
+                                         "sysinfo",
+                                         "tgkill",
+                                         "time",
+                                         "times",
+                                         "umask",
+                                         "uname"};
+// Of the calls that are judged by their arguments, those of a program.
+constexpr std::string_view kProgramChecked[] = {"arch_prctl", "ioctl", "prctl", "prlimit64"};
 constexpr std::string_view kDebug[] = {"ptrace", "process_vm_readv", "process_vm_writev", "kcmp"};
 // A browser runs with --no-sandbox: its own sandbox needs namespaces that it does not get.
 constexpr std::string_view kBrowser[] = {"kcmp"};
@@ -208,6 +291,28 @@ std::span<const std::string_view> added(Profile profile) {
   if (profile == Profile::debug) return kDebug;
   if (profile == Profile::browser) return kBrowser;
   return {};
+}
+
+// Opening to read, and nothing else; openat2 keeps its flags behind a pointer and so looks absent.
+Decision read_only(unsigned flags) {
+  constexpr std::uint32_t kTmpFile = 020000000;  // __O_TMPFILE
+  constexpr std::uint32_t kWrites = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | kTmpFile;
+  return {{{{masked(flags, kWrites, {0})}, kAllow}}, kRefuse};
+}
+
+void add_program(Table& table, Arch arch) {
+  const auto put = [&](std::string_view name, Decision decision) {
+    if (const auto number = number_of(name, arch)) table.calls[*number] = std::move(decision);
+  };
+  for (const std::string_view name : kProgram) put(name, {{}, kAllow});
+  for (const std::string_view name : kProgramChecked) put(name, checked(name, Profile::strict));
+  put("open", read_only(1));
+  put("openat", read_only(2));
+  put("openat2", {{}, kAbsent});
+}
+
+bool is_strict(Profile profile) {
+  return profile == Profile::strict || profile == Profile::strict_program;
 }
 
 }  // namespace
@@ -237,14 +342,14 @@ Filter filter(Profile profile, Arch arch) {
     const int number = call.number(arch);
     if (number < 0) continue;
     Decision decision = decide(call, profile);
-    if (profile == Profile::strict && decision.otherwise != kAbsent) decision = {{}, kRefuse};
+    if (is_strict(profile) && decision.otherwise != kAbsent) decision = {{}, kRefuse};
     table.calls[static_cast<std::size_t>(number)] = std::move(decision);
   }
-  const std::span<const std::string_view> more =
-      profile == Profile::strict ? kStrict : added(profile);
+  const std::span<const std::string_view> more = is_strict(profile) ? kStrict : added(profile);
   for (const std::string_view name : more) {
     if (const auto number = number_of(name, arch)) table.calls[*number] = Decision{{}, kAllow};
   }
+  if (profile == Profile::strict_program) add_program(table, arch);
   return compile(table, arch);
 }
 

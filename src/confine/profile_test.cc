@@ -135,7 +135,11 @@ std::uint32_t by_argument(const std::string& name, const Args& a, Profile profil
                                                                               : gives(EPERM);
   }
   if (name == "setrlimit") return low(0) == 4 ? gives(0) : kAllowed;
+  if (name == "setpriority") return low(0) == 2 || low(1) == 1 ? gives(EPERM) : kAllowed;
+  if (name == "ioprio_set") return low(0) == 3 || low(1) == 1 ? gives(EPERM) : kAllowed;
+  if (name.starts_with("sched_set")) return low(0) == 1 ? gives(EPERM) : kAllowed;
   if (name == "prlimit64") {
+    if (low(0) == 1) return gives(EPERM);
     if (low(1) != 4 || a[2] == 0) return kAllowed;
     return a[3] == 0 ? gives(0) : gives(EPERM);
   }
@@ -188,6 +192,70 @@ const std::set<std::string> kStrictCalls = {"brk",
                                             "write",
                                             "writev"};
 
+// What one program with one thread needs beside them to begin, to read files, and to end.
+const std::set<std::string> kProgramCalls = {"access",
+                                             "chdir",
+                                             "clock_getres",
+                                             "close_range",
+                                             "dup",
+                                             "dup2",
+                                             "dup3",
+                                             "execve",
+                                             "faccessat",
+                                             "faccessat2",
+                                             "fadvise64",
+                                             "fchdir",
+                                             "fcntl",
+                                             "fstatfs",
+                                             "futex_waitv",
+                                             "getcpu",
+                                             "getcwd",
+                                             "getdents64",
+                                             "getegid",
+                                             "geteuid",
+                                             "getgid",
+                                             "getgroups",
+                                             "getpgid",
+                                             "getpgrp",
+                                             "getppid",
+                                             "getresgid",
+                                             "getresuid",
+                                             "getrlimit",
+                                             "getrusage",
+                                             "getsid",
+                                             "gettimeofday",
+                                             "getuid",
+                                             "kill",
+                                             "lseek",
+                                             "lstat",
+                                             "mincore",
+                                             "msync",
+                                             "newfstatat",
+                                             "pread64",
+                                             "preadv",
+                                             "pselect6",
+                                             "readlink",
+                                             "readlinkat",
+                                             "rseq",
+                                             "rt_sigpending",
+                                             "rt_sigsuspend",
+                                             "rt_sigtimedwait",
+                                             "sched_getaffinity",
+                                             "select",
+                                             "set_robust_list",
+                                             "set_tid_address",
+                                             "setitimer",
+                                             "stat",
+                                             "statfs",
+                                             "statx",
+                                             "sysinfo",
+                                             "tgkill",
+                                             "time",
+                                             "times",
+                                             "umask",
+                                             "uname"};
+const std::set<std::string> kProgramArguments = {"arch_prctl", "ioctl", "prctl", "prlimit64"};
+
 class Reference {
  public:
   Reference(Profile profile, Arch arch)
@@ -202,6 +270,7 @@ class Reference {
     if (profile_ == Profile::strict) {
       return kStrictCalls.contains(name) ? kAllowed : gives(absent ? ENOSYS : EPERM);
     }
+    if (profile_ == Profile::strict_program) return program(name, args, absent);
     const std::set<std::string> debug = {"ptrace", "process_vm_readv", "process_vm_writev", "kcmp"};
     if (profile_ == Profile::debug && debug.contains(name)) return kAllowed;
     if (profile_ == Profile::browser && name == "kcmp") return kAllowed;
@@ -211,10 +280,24 @@ class Reference {
   }
   bool by_argument_at(std::uint32_t nr) {
     const auto found = names_.find(nr);
-    return found != names_.end() && table_["by argument"].contains(found->second);
+    if (found == names_.end()) return false;
+    return table_["by argument"].contains(found->second) || found->second.starts_with("open");
   }
 
  private:
+  std::uint32_t program(const std::string& name, const Args& args, bool absent) {
+    const auto reads = [&](std::size_t at) {
+      // O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_APPEND, __O_TMPFILE
+      return (args[at] & (1 | 2 | 0100 | 01000 | 02000 | 020000000)) == 0 ? kAllowed : gives(EPERM);
+    };
+    if (name == "open") return reads(1);
+    if (name == "openat") return reads(2);
+    if (name == "openat2") return gives(ENOSYS);
+    if (kProgramArguments.contains(name)) return by_argument(name, args, profile_);
+    if (kStrictCalls.contains(name) || kProgramCalls.contains(name)) return kAllowed;
+    return gives(absent ? ENOSYS : EPERM);
+  }
+
   Profile profile_;
   Arch arch_;
   std::map<std::uint32_t, std::string> names_;
@@ -320,7 +403,8 @@ TEST_P(ProfileTest, decides_as_written_for_every_number_and_edge) {
 }
 INSTANTIATE_TEST_SUITE_P(All, ProfileTest,
                          testing::Combine(testing::Values(Profile::strict, Profile::standard,
-                                                          Profile::debug, Profile::browser),
+                                                          Profile::debug, Profile::browser,
+                                                          Profile::strict_program),
                                           testing::Values(Arch::x86_64, Arch::aarch64)));
 
 TEST(ProfilePairs, decide_as_written) {

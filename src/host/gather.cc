@@ -16,6 +16,32 @@ using plan::HostFacts;
 constexpr std::size_t kMostStatus = 16ULL << 10;  // of small files below /proc
 constexpr std::size_t kMostMounts = 16ULL << 20;
 
+bool sysctl_is(const std::string& path, std::string_view wanted) {
+  const auto text = os::read_file(path, 64);
+  return text && *text == wanted;
+}
+
+// Only trying tells what an ordinary user may: sysctls, security modules and an outer container's
+// filter decide together.
+void own_namespaces(HostFacts& facts) {
+  const os::OwnNamespaces tried = os::try_own_namespaces();
+  facts.nf_tables = tried.nf_tables;
+  switch (tried.reached) {
+    case os::OwnNamespaces::Reached::nothing:
+      facts.refused = plan::Refused::user_namespace;
+      break;
+    case os::OwnNamespaces::Reached::user_namespace:
+      facts.refused = plan::Refused::namespaces;
+      break;
+    case os::OwnNamespaces::Reached::namespaces:
+      facts.refused = plan::Refused::proc;
+      break;
+    case os::OwnNamespaces::Reached::proc:
+      facts.refused = plan::Refused::nothing;
+      break;
+  }
+}
+
 void kernel_facts(HostFacts& facts) {
   facts.kernel = os::kernel_release();
   std::tie(facts.kernel_major, facts.kernel_minor) = kernel_version(facts.kernel);
@@ -26,8 +52,15 @@ void kernel_facts(HostFacts& facts) {
   const auto most = os::read_file("/proc/sys/user/max_user_namespaces", 64);
   facts.user_namespaces =
       most && *most != "0\n" && os::may_access("/proc/self/ns/user", os::Access::exists);
+  facts.userns_for_root_alone = sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", "0\n");
+  facts.userns_by_profile_alone =
+      sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1\n");
   facts.loop_devices = os::may_access("/dev/loop-control", os::Access::write);
-  facts.nf_tables = os::has_nf_tables();
+  if (facts.root) {
+    facts.nf_tables = os::has_nf_tables();
+  } else {
+    own_namespaces(facts);
+  }
   const os::MemorySize memory = os::memory_size();
   facts.size = {os::usable_processors() * 1000ULL, memory.total};
   facts.swap_total = memory.swap;
@@ -105,7 +138,8 @@ base::Result<HostFacts> gather(const Caller& caller) {
   kernel_facts(facts);
   facts.capabilities = capabilities(TRY(os::read_file("/proc/self/status", kMostStatus)));
   facts.most_files = os::hard_limit_of_files();
-  if (facts.capabilities.contains("sys_resource")) {
+  // Rights that a user has in a namespace of its own raise no limit of the host's.
+  if (facts.root && facts.capabilities.contains("sys_resource")) {
     const auto most = os::read_file("/proc/sys/fs/nr_open", 64);
     const auto number =
         most ? base::parse_number(std::string_view(*most).substr(0, most->find('\n')))

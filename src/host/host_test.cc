@@ -1,16 +1,27 @@
 // The readers of /proc and /etc text, and one gathering on the host that runs the tests.
 #include "host/host.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
+#include "os/os.h"
+
 namespace {
 
 using host::Hierarchy;
 using plan::CgroupKind;
+
+bool forbid_namespaces() {
+  const base::Fd file(::open("/proc/sys/user/max_user_namespaces", O_WRONLY));
+  return file.open() && ::write(file.get(), "0", 1) == 1;
+}
 
 constexpr const char* kHybridGroups =
     "9:name=systemd:/\n"
@@ -259,6 +270,25 @@ TEST(Gather, FindsWhatThisHostHas) {
     EXPECT_TRUE(plan::is_curated_etc(target)) << target;
     EXPECT_TRUE(source.starts_with('/')) << source;
   }
+}
+
+// F60: only trying tells what an ordinary user may; as root nothing is tried.
+TEST(Gather, AnOrdinaryUserIsToldWhatIsRefused) {
+  if (os::effective_uid() != 0) GTEST_SKIP() << "takes root, to be another user";
+  const auto refused = [](bool limited) {
+    auto child = os::fork_child({}, [limited] {
+      // The limit of a namespace holds for all that are made in it.
+      if (limited && (::unshare(CLONE_NEWUSER) != 0 || !forbid_namespaces())) return 99;
+      if (!limited && ::setresuid(4321, 4321, 4321) != 0) return 98;
+      const auto facts = host::gather({"", "/tmp/none", "/tmp"});
+      return facts ? static_cast<int>(facts->refused) + (facts->user_namespaces ? 10 : 0) : 97;
+    });
+    if (!child) return -1;
+    const auto status = child->wait();
+    return status && WIFEXITED(*status) ? WEXITSTATUS(*status) : -2;
+  };
+  EXPECT_EQ(refused(true), static_cast<int>(plan::Refused::user_namespace));
+  EXPECT_EQ(refused(false), 10 + static_cast<int>(plan::Refused::nothing));
 }
 
 TEST(Gather, ARootsFileThatIsNotThereIsAnError) {

@@ -172,6 +172,8 @@ class Init {
 int run(int control) {
   // Before anything of ours can get its number.
   if (::fcntl(control, F_SETFD, FD_CLOEXEC) != 0) return kFailed;
+  // A command may have the uid of this process: none may look into it or trace it.
+  if (!confine::not_dumpable()) return kFailed;
   // What the caller was started to ignore would stay ignored in every command.
   for (int number = 1; number < __SIGRTMIN; ++number) (void)::signal(number, SIG_DFL);
   sigset_t all;

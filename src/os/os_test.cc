@@ -33,6 +33,25 @@ TEST(Spawn, AMissingProgramIsAnErrorThatNamesIt) {
   EXPECT_EQ(child.error().line(), "start /nonexistent/program: ENOENT (No such file or directory)");
 }
 
+// How many processors a child of the test may use afterwards.
+int usable_after(std::uint64_t count) {
+  const pid_t pid = ::fork();
+  if (pid == 0)
+    ::_exit(os::use_processors(count) ? static_cast<int>(os::usable_processors()) : 255);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(UseProcessors, ThereAreAsManyAsAskedForAndNeverMoreThanThereWere) {
+  const auto all = static_cast<int>(os::usable_processors());
+  for (int count = 1; count <= all; ++count) {
+    for (int again = 0; again < 8; ++again) EXPECT_EQ(usable_after(count), count);
+  }
+  EXPECT_EQ(usable_after(all + 1), all);
+  EXPECT_EQ(usable_after(~0ULL), all);
+}
+
 // Two processes that inherit one description read it at the same time.
 TEST(ReadAll, LeavesTheSharedPositionAlone) {
   const auto fd = os::sealed_memfd("t", "abcdef");

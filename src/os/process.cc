@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
 #include <csignal>
 
@@ -42,6 +45,32 @@ base::Result<int> Child::wait() {
   pid_ = 0;
   if (got < 0) return base::system_error("waitpid");
   return status;
+}
+
+base::Status use_processors(std::uint64_t count) {
+  // 8192 processors is the most that Linux is built for.
+  static constexpr std::size_t kBytes = 1024;
+  std::array<unsigned char, kBytes> mask{};
+  const long got = ::syscall(SYS_sched_getaffinity, 0, mask.size(), mask.data());
+  if (got < 0) return base::system_error("sched_getaffinity");
+  std::uint64_t usable = 0;
+  for (const unsigned char byte : mask) usable += static_cast<unsigned>(std::popcount(byte));
+  if (count >= usable) return {};
+  std::uint32_t first = 0;
+  (void)::getrandom(&first, sizeof first, 0);
+  const std::uint64_t from = first % usable;
+  // The n-th usable one stays when n, counted from `from` and around, is below `count`.
+  std::uint64_t n = 0;
+  for (std::size_t bit = 0; bit < kBytes * 8; ++bit) {
+    const auto one = static_cast<unsigned char>(1U << bit % 8);
+    if ((mask[bit / 8] & one) == 0) continue;
+    if ((n + usable - from) % usable >= count) mask[bit / 8] &= static_cast<unsigned char>(~one);
+    ++n;
+  }
+  if (::syscall(SYS_sched_setaffinity, 0, static_cast<std::size_t>(got), mask.data()) != 0) {
+    return base::system_error("sched_setaffinity");
+  }
+  return {};
 }
 
 base::Result<base::Fd> open_pidfd(int pid) {

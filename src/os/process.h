@@ -10,6 +10,11 @@
 
 namespace os {
 
+// The calling process and its children run on `count` of the processors that it may use now, picked
+// at random so that many that ask for few do not meet; all where there are no more. They can choose
+// others again: this is what they count (nproc), no limit. Allocates nothing.
+[[nodiscard]] base::Status use_processors(std::uint64_t count);
+
 // A child of ours, by pidfd. It is killed and reaped at the owner's end unless it was waited for.
 class Child {
  public:

@@ -15,7 +15,9 @@ policy::Tier advised_tier(const policy::Policy& policy) {
   return secrets ? policy::Tier::gvisor : policy::Tier::container;
 }
 
-std::vector<std::string> below_advice(const policy::Policy& policy, policy::Tier tier) {
+namespace {
+
+std::vector<std::string> below_advised_tier(const policy::Policy& policy, policy::Tier tier) {
   const policy::Tier advised = advised_tier(policy);
   if (tier >= advised) return {};
   const std::string_view secrets = policy.credentials.empty() ? "" : " with credentials";
@@ -25,6 +27,24 @@ std::vector<std::string> below_advice(const policy::Policy& policy, policy::Tier
           : (advised == policy::Tier::gvisor ? "gvisor is advised at least" : "microvm is advised");
   return {fmt::format("shared-kernel: {} code{} in a {} stands on the host's own kernel; {}",
                       policy::to_string(policy.code), secrets, policy::to_string(tier), best)};
+}
+
+// What a run as an ordinary user gives less than one as root.
+std::string rootless(const policy::Limits& limits) {
+  return fmt::format(
+      "rootless: the workload, cerco-init, gateway, broker and journal share the caller's uid, and "
+      "the workload keeps the caller's supplementary groups; namespaces, Landlock and seccomp "
+      "alone "
+      "keep them apart; the working disk is memory, {} of it",
+      policy::size_text(limits.disk));
+}
+
+}  // namespace
+
+std::vector<std::string> below_advice(const Plan& plan) {
+  std::vector<std::string> all = below_advised_tier(plan.policy, plan.tier);
+  if (plan.rights == Rights::user) all.push_back(rootless(plan.policy.limits));
+  return all;
 }
 
 std::vector<std::string> not_accepted(const Plan& plan) {

@@ -203,9 +203,11 @@ std::vector<std::string> reads_of(const Plan& plan) {
 }
 
 std::vector<std::string> writes_of(const Plan& plan) {
-  return {fmt::format("{}: one disk of {} that is gone after the run",
-                      fmt::join(disk_targets(), ", "), policy::size_text(plan.policy.limits.disk)),
-          "/dev/shm, which counts as memory", "nothing of this host"};
+  const std::string_view kind = plan.rights == Rights::root ? "disk" : "disk in memory";
+  return {
+      fmt::format("{}: one {} of {} that is gone after the run", fmt::join(disk_targets(), ", "),
+                  kind, policy::size_text(plan.policy.limits.disk)),
+      "/dev/shm, which counts as memory", "nothing of this host"};
 }
 
 std::vector<std::string> use_of(const Plan& plan) {
@@ -224,6 +226,8 @@ std::vector<std::string> use_of(const Plan& plan) {
       fmt::format("disk {}, {} files", policy::size_text(limits.disk), limits.inodes),
       fmt::format("{} open files a process", limits.files),
       fmt::format("output {}", policy::size_text(limits.output))};
+  if (limits.cpu_ms != kUnlimited)
+    use.push_back("processor time " + policy::duration_text(limits.cpu_ms));
   for (const auto& limit : plan.unheld)
     use.push_back(fmt::format("NOT HELD on this host: {}", limit));
   return use;

@@ -16,6 +16,7 @@ struct Line {
     return fmt::format("clone_namespaces {}", fmt::join(step.kinds, " "));
   }
   std::string operator()(const MapUsers& step) const {
+    if (step.count == kOwnUser) return "map_users 1000 to the caller's own uid, and no other";
     return fmt::format("map_users 0-{} to a leased range of host ids that nothing else has",
                        step.count - 1);
   }
@@ -50,16 +51,22 @@ struct Line {
     return fmt::format("trust_bundle {}", fmt::join(step.targets, " "));
   }
   std::string operator()(const MountDisk& step) const {
-    return fmt::format("mount_disk {} and {} inodes at {}", policy::size_text(step.size),
-                       step.inodes, fmt::join(step.targets, " "));
+    return fmt::format("mount_disk {}{} and {} inodes at {}",
+                       step.store == Store::memory ? "in memory, " : "",
+                       policy::size_text(step.size), step.inodes, fmt::join(step.targets, " "));
   }
   std::string operator()(const MountDev& step) const {
-    return fmt::format("mount_dev null zero full random urandom tty, shm of {}",
+    return fmt::format("mount_dev null zero full random urandom tty{}, shm of {}",
+                       step.devices == Devices::bound ? " of the host" : "",
                        policy::size_text(step.shm_size));
   }
   std::string operator()(const MountProc& step) const {
-    return fmt::format("mount_proc own, {} masked, read-only {}", step.masks.size(),
-                       fmt::join(step.read_only, " "));
+    return fmt::format("mount_proc own, {} masked, read-only {}{}", step.masks.size(),
+                       fmt::join(step.read_only, " "),
+                       step.meminfo.empty() ? "" : ", meminfo as limited");
+  }
+  std::string operator()(const MountCgroups&) const {
+    return fmt::format("mount_cgroups its own, read-only, at {}", kCgroups);
   }
   std::string operator()(const PivotRoot&) const { return "pivot_root"; }
   std::string operator()(const Landlock& step) const {
@@ -69,7 +76,11 @@ struct Line {
   std::string operator()(const DropCapabilities&) const { return "drop_capabilities all"; }
   std::string operator()(const NoNewPrivs&) const { return "no_new_privs"; }
   std::string operator()(const Rlimits& step) const {
-    return fmt::format("rlimits {} open files, no core", step.files);
+    const std::string processes =
+        step.processes == 0 ? "" : fmt::format("{} processes with init, ", step.processes);
+    const std::string processors =
+        step.processors == 0 ? "" : fmt::format(", {} processors to be seen", step.processors);
+    return fmt::format("rlimits {}{} open files, no core{}", processes, step.files, processors);
   }
   std::string operator()(const Seccomp& step) const {
     return fmt::format("seccomp profile {}", policy::to_string(step.profile));

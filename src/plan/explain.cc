@@ -95,6 +95,7 @@ std::string to_json(const Plan& plan) {
   base::JsonObject object;
   object.add("version", 1);
   object.add("tier", policy::to_string(plan.tier));
+  object.add("rights", to_string(plan.rights));
   object.raw("below_advice", base::json_strings(plan.below_advice));
   object.raw("not_accepted", base::json_strings(not_accepted(plan)));
   object.raw("unheld", base::json_strings(plan.unheld));

@@ -17,6 +17,9 @@ constexpr std::uint64_t kLeastQuotaUs = 1'000;  // what it takes at least
 constexpr std::uint64_t kSocketPart = 4;
 constexpr std::uint64_t kInit = 1;  // cerco-init is a process of the group, and not the workload's
 
+constexpr std::uint64_t kLeastDisk = 1ULL << 20;
+constexpr std::uint64_t kBlock = 4096;
+
 std::string number_or_max(std::uint64_t value) {
   return value == kUnlimited ? "max" : std::to_string(value);
 }
@@ -63,11 +66,13 @@ class Holder {
 
   HeldLimits hold() {
     memory();
-    controller("pids", "processes", limits_.processes != kUnlimited,
+    // Without the controller a user's own namespace counts them (counted_by_uid).
+    controller("pids", "processes", limits_.processes != kUnlimited && host_.root,
                [&](const Controller&) { return process_settings(limits_); });
     controller("cpu", "cpus", limits_.cpus_milli != kUnlimited,
                [&](const Controller& where) { return cpu_settings(limits_, where.kind); });
     accounting();
+    processor_time();
     disk();
     return std::move(held_);
   }
@@ -130,12 +135,24 @@ class Holder {
     };
     if (join("unified")) return;
     join("cpuacct");
-    if (join("freezer")) return;
+    if (join("freezer") || !host_.root) return;
     held_.lacks.push_back({"a writable cgroup to freeze and kill by (cgroup v2, or the v1 freezer)",
                            "mount a cgroup2 hierarchy that this process may write"});
   }
 
+  // Asked of a group by the supervisor: no group holds it by itself.
+  void processor_time() {
+    if (limits_.cpu_ms == kUnlimited) return;
+    const auto counts = [](const CgroupPlan::Group& group) {
+      return group.where.kind == CgroupKind::v2 || group.controller == "cpuacct";
+    };
+    if (std::ranges::any_of(held_.cgroup.groups, counts)) return;
+    cannot("cpu", "a writable cgroup that counts processor time (limits.cpu)",
+           "delegate a cgroup (version 2, or cpuacct of version 1) to this process");
+  }
+
   void disk() {
+    if (!host_.root) return;  // in memory
     const std::uint64_t kept = kept_for_host(host_.state_disk_total);
     const std::uint64_t free = host_.state_disk_free > kept ? host_.state_disk_free - kept : 0;
     if (free >= limits_.disk) return;
@@ -155,6 +172,58 @@ class Holder {
 
 HeldLimits hold_limits(const policy::Limits& limits, const HostFacts& host) {
   return Holder(limits, host).hold();
+}
+
+void fit_disk_into_memory(policy::Limits& limits, const HostFacts& host) {
+  const std::uint64_t memory = limits.memory == kUnlimited ? host.size.memory : limits.memory;
+  limits.disk = std::min(limits.disk, std::max(memory / 2, kLeastDisk));
+  limits.inodes = std::min(limits.inodes, std::max<std::uint64_t>(limits.disk / kBlock, 1));
+}
+
+// The lines that free(1), the JVM, glibc and the like look for. Nothing is used yet when this is
+// written, and nobody changes it later: what is free now says memory.current of the own group.
+std::string meminfo_for(const Plan& plan, const HostFacts& host) {
+  const policy::Limits& limits = plan.policy.limits;
+  if (!plan.protections.contains(Protection::memory_limit)) return {};
+  const std::uint64_t memory = std::min(limits.memory, host.size.memory) / 1024;
+  const std::uint64_t swap = std::min(limits.swap, host.swap_total) / 1024;
+  const std::pair<std::string_view, std::uint64_t> lines[] = {
+      {"MemTotal:", memory}, {"MemFree:", memory}, {"MemAvailable:", memory},
+      {"Buffers:", 0},       {"Cached:", 0},       {"SwapCached:", 0},
+      {"Active:", 0},        {"Inactive:", 0},     {"SwapTotal:", swap},
+      {"SwapFree:", swap},   {"Dirty:", 0},        {"Writeback:", 0},
+      {"AnonPages:", 0},     {"Mapped:", 0},       {"Shmem:", 0},
+      {"Slab:", 0},          {"SReclaimable:", 0}, {"SUnreclaim:", 0},
+      {"KernelStack:", 0},   {"PageTables:", 0},   {"CommitLimit:", memory + swap},
+      {"Committed_AS:", 0}};
+  std::string text;
+  for (const auto& [name, kib] : lines) text += fmt::format("{:<16}{:>8} kB\n", name, kib);
+  return text;
+}
+
+std::uint64_t processors_for(const Plan& plan) {
+  if (!plan.protections.contains(Protection::cpu_limit)) return 0;
+  return (plan.policy.limits.cpus_milli + 999) / 1000;
+}
+
+std::uint64_t counted_by_uid(const Plan& plan) {
+  const bool held = std::ranges::find(plan.unheld, "processes") == plan.unheld.end();
+  const std::uint64_t most = plan.policy.limits.processes;
+  if (plan.rights == Rights::root || !held || most == kUnlimited ||
+      has_setting(plan, "pids", "pids.max", "pids.max")) {
+    return 0;
+  }
+  return most + kInit;
+}
+
+bool has_setting(const Plan& plan, std::string_view controller, std::string_view v1,
+                 std::string_view v2) {
+  return std::ranges::any_of(plan.cgroup.groups, [&](const CgroupPlan::Group& group) {
+    const std::string_view file = group.where.kind == CgroupKind::v1 ? v1 : v2;
+    return group.controller == controller &&
+           std::ranges::any_of(group.limits,
+                               [&](const auto& setting) { return setting.first == file; });
+  });
 }
 
 }  // namespace plan

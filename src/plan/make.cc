@@ -45,19 +45,23 @@ base::Status check_ask(const Policy& policy, const Ask& ask) {
 
 // The steps of the start, in the order of Step.
 base::Result<std::vector<Step>> start_steps(const Plan& plan, const HostFacts& host) {
-  std::vector<Step> steps = {
-      EnterCgroup{},
+  const bool root = plan.rights == Rights::root;
+  std::vector<Step> steps;
+  if (root || !plan.cgroup.groups.empty()) steps.emplace_back(EnterCgroup{});
+  const std::vector<Step> first = {
       CloneNamespaces{{"user", "mount", "pid", "network", "ipc", "uts", "cgroup", "time"}},
-      MapUsers{},
-      SetHostname{},
-      capture_for(plan.policy),
-  };
+      MapUsers{root ? kLeasedUsers : kOwnUser}, SetHostname{}, capture_for(plan.policy)};
+  steps.insert(steps.end(), first.begin(), first.end());
   std::ranges::move(TRY(tree_steps(plan, host)), std::back_inserter(steps));
   std::vector<std::string> writable = disk_targets();
   writable.insert(writable.end(), {"/dev", "/proc"});
   const std::vector<Step> last = {
-      PivotRoot{},  Landlock{{"/"}, std::move(writable)}, DropCapabilities{},
-      NoNewPrivs{}, Rlimits{plan.policy.limits.files},    Seccomp{plan.policy.isolation.seccomp}};
+      PivotRoot{},
+      Landlock{{"/"}, std::move(writable)},
+      DropCapabilities{},
+      NoNewPrivs{},
+      Rlimits{plan.policy.limits.files, counted_by_uid(plan), processors_for(plan)},
+      Seccomp{plan.policy.isolation.seccomp}};
   steps.insert(steps.end(), last.begin(), last.end());
   return steps;
 }
@@ -69,6 +73,7 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   TRY(refuse_unbuilt(policy));
   TRY(check_ask(policy, ask));
 
+  const Rights rights = host.root ? Rights::root : Rights::user;
   HeldLimits held = hold_limits(policy.limits, host);
   std::vector<Lack> lacks = lacks_of_host(host);
   std::ranges::move(held.lacks, std::back_inserter(lacks));
@@ -85,12 +90,14 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   if (host.most_files != 0) {
     plan.policy.limits.files = std::min(plan.policy.limits.files, host.most_files);
   }
+  if (rights == Rights::user) fit_disk_into_memory(plan.policy.limits, host);
   plan.policy_sha256 = base::sha256(policy::to_json(plan.policy));
   plan.tier = policy::Tier::container;
-  plan.below_advice = below_advice(policy, plan.tier);
+  plan.rights = rights;
+  plan.below_advice = below_advice(plan);
   plan.unheld = std::move(held.unheld);
-  plan.protections = required(policy, plan.unheld);
   plan.cgroup = std::move(held.cgroup);
+  plan.protections = required(plan);
   plan.resolvers = std::move(resolvers);
   plan.terminates = policy::terminates(policy);
   plan.state_dir = host.state_dir;

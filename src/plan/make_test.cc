@@ -63,6 +63,8 @@ TEST(Make, DefaultPolicyGivesTheStepsInTheirOrder) {
       "make_folder /run",
       "make_folder /var",
       "make_folder /home",
+      "make_folder /sys",
+      "make_folder /sys/fs",
       "make_link /bin -> usr/bin",
       "make_link /lib -> usr/lib",
       "make_link /lib64 -> usr/lib64",
@@ -82,12 +84,14 @@ TEST(Make, DefaultPolicyGivesTheStepsInTheirOrder) {
   const std::vector<std::string> last = {
       "mount_disk 4GiB and 400000 inodes at /home/agent /tmp /var/tmp /workspace",
       "mount_dev null zero full random urandom tty, shm of 1GiB",
-      "mount_proc own, 18 masked, read-only /proc/bus /proc/fs /proc/irq /proc/sys",
+      "mount_cgroups its own, read-only, at /sys/fs/cgroup",
+      "mount_proc own, 18 masked, read-only /proc/bus /proc/fs /proc/irq /proc/sys, meminfo as "
+      "limited",
       "pivot_root",
       "landlock read /, write /home/agent /tmp /var/tmp /workspace /dev /proc",
       "drop_capabilities all",
       "no_new_privs",
-      "rlimits 65536 open files, no core",
+      "rlimits 65536 open files, no core, 2 processors to be seen",
       "seccomp profile default",
   };
   ASSERT_GE(got.size(), last.size());
@@ -263,7 +267,6 @@ struct LackCase {
 
 TEST(Lacks, EachIsNamedWithWhatWouldDo) {
   const LackCase cases[] = {
-      {"root", [](HostFacts& h) { h.root = false; }, "root (rootless", "run cerco as root"},
       {"capability", [](HostFacts& h) { h.capabilities.erase("sys_admin"); }, "CAP_SYS_ADMIN",
        "--cap-add"},
       {"kernel", [](HostFacts& h) { h.kernel_major = 5, h.kernel_minor = 19, h.kernel = "5.19"; },
@@ -326,14 +329,12 @@ TEST(Make, WhatIsNotBuiltSaysSo) {
       [](Policy& p) { p.isolation.tier = policy::Tier::gvisor; },
       [](Policy& p) { p.isolation.tier = policy::Tier::microvm; },
       [](Policy& p) { p.isolation.tier = policy::Tier::isolate; },
-      [](Policy& p) { p.isolation.seccomp = policy::SeccompProfile::strict; },
       [](Policy& p) { p.filesystem.base = {policy::BaseKind::image, "x"}; },
       [](Policy& p) { p.filesystem.root = policy::RootMode::scratch; },
       [](Policy& p) { p.filesystem.workdir = {policy::WorkdirMode::overlay, "/x"}; },
       [](Policy& p) { p.filesystem.reserve = true; },
       [](Policy& p) { p.network.mode = policy::NetworkMode::audit; },
       [](Policy& p) { p.limits.io = 1; },
-      [](Policy& p) { p.limits.cpu_ms = 1; },
   };
   for (const auto& change : cases) {
     Policy policy;

@@ -14,6 +14,11 @@ namespace plan {
 inline constexpr std::string_view kResolver = "198.18.0.1";  // where the sandbox's DNS answers
 inline constexpr std::string_view kBundle = "/etc/ssl/certs/ca-certificates.crt";
 
+inline constexpr std::uint64_t kLeasedUsers = 65536;  // one lease
+inline constexpr std::uint64_t kOwnUser = 1;          // the caller's own uid alone
+
+inline constexpr std::string_view kCgroups = "/sys/fs/cgroup";
+
 // Something that was asked for and cannot be had here, and what would do.
 struct Lack {
   std::string what;
@@ -37,6 +42,18 @@ struct HeldLimits {
   std::vector<Lack> lacks;
 };
 [[nodiscard]] HeldLimits hold_limits(const policy::Limits& limits, const HostFacts& host);
+// A disk in memory takes at most half of limits.memory, and a file for each of its blocks.
+void fit_disk_into_memory(policy::Limits& limits, const HostFacts& host);
+// /proc/meminfo as limits.memory and limits.swap make it; "" where they are not held.
+[[nodiscard]] std::string meminfo_for(const Plan& plan, const HostFacts& host);
+// The whole processors that limits.cpus comes to; 0 where it is not held.
+[[nodiscard]] std::uint64_t processors_for(const Plan& plan);
+// How many processes init's uid may have where no cgroup holds limits.processes; 0 where one does
+// or where it is not to be held.
+[[nodiscard]] std::uint64_t counted_by_uid(const Plan& plan);
+// Whether a cgroup of the plan has a limit in that file, by the version of its hierarchy.
+[[nodiscard]] bool has_setting(const Plan& plan, std::string_view controller, std::string_view v1,
+                               std::string_view v2);
 
 // --- tree.cc, etc.cc -----------------------------------------------------------------------------
 
@@ -106,7 +123,7 @@ template <class T>
 
 // --- advice.cc ---------------------------------------------------------------------------------
 
-[[nodiscard]] std::vector<std::string> below_advice(const policy::Policy& policy,
-                                                    policy::Tier tier);
+// For the plan's policy, tier and rights.
+[[nodiscard]] std::vector<std::string> below_advice(const Plan& plan);
 
 }  // namespace plan

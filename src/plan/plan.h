@@ -23,6 +23,15 @@ namespace plan {
 
 // --- Facts ---------------------------------------------------------------------------------
 
+// Who starts the sandbox. As an ordinary user all namespaces belong to a user namespace of the
+// caller's, whose map has one id: cerco's own processes, the sandbox's init and the workload share
+// the caller's uid, and the working disk lies in memory.
+enum class Rights { root, user, last_ = user };
+[[nodiscard]] std::string_view to_string(Rights rights);
+
+// What an ordinary user was refused when making namespaces was tried.
+enum class Refused { nothing, user_namespace, namespaces, proc, last_ = proc };
+
 enum class CgroupKind { v1, v2, last_ = v2 };
 // Where one controller of this host can hold a limit; `path` is the folder that our groups go
 // below.
@@ -46,6 +55,10 @@ struct HostFacts {
   int landlock_abi = 0;                // 0: none
   bool seccomp = false;
   bool user_namespaces = false;
+  // Of these three nothing is asked as root.
+  Refused refused = Refused::nothing;
+  bool userns_for_root_alone = false;    // kernel.unprivileged_userns_clone = 0
+  bool userns_by_profile_alone = false;  // kernel.apparmor_restrict_unprivileged_userns = 1
   bool time_namespaces = false;
   bool loop_devices = false;
   bool nf_tables = false;
@@ -120,6 +133,7 @@ enum class Protection {
   process_limit,
   cpu_limit,
   wall_limit,
+  processor_time_limit,
   // At the gateway and the broker:
   name_filter,
   address_guard,
@@ -148,7 +162,9 @@ struct CloneNamespaces {
     w(kinds);
   }
 };
-struct MapUsers {  // inside 0 … count-1 → host first … (leased at the start; first is 0 until then)
+// inside 0 … count-1 → host first … (leased at the start). With a count of 1: inside 1000 → the
+// caller's own uid and gid.
+struct MapUsers {
   std::uint64_t count = 65536;
   bool operator==(const MapUsers&) const = default;
   template <class W>
@@ -201,35 +217,47 @@ struct MakeFolder {
     w(target, mode);
   }
 };
+// What the limits of the sandbox's own groups are, read-only: /sys/fs/cgroup, or with version 1 a
+// folder of that name a controller. Sources are the folders that the plan's groups get.
+struct MountCgroups {
+  template <class W>
+  void fields(W&) {}
+  bool operator==(const MountCgroups&) const = default;
+};
 // Own procfs; /proc/sys read-only; `masks` are covered by an empty file or folder: paths of /proc,
 // and what filesystem.hide names below a path of filesystem.read_only.
 struct MountProc {
   std::vector<std::string> masks;
   std::vector<std::string> read_only;
+  std::string meminfo = {};  // stands in /proc/meminfo's place; "": the kernel's own
   bool operator==(const MountProc&) const = default;
   template <class W>
   void fields(W& w) {
-    w(masks, read_only);
+    w(masks, read_only, meminfo);
   }
 };
+enum class Devices { made, bound, last_ = bound };  // device files: our own, or the host's by bind
 struct MountDev {  // tmpfs with null zero full random urandom tty, fd links, shm of `shm_size`, own
                    // mqueue
   std::uint64_t shm_size = 0;
+  Devices devices = Devices::made;
   bool operator==(const MountDev&) const = default;
   template <class W>
   void fields(W& w) {
-    w(shm_size);
+    w(shm_size, devices);
   }
 };
-struct MountDisk {  // the sparse image of limits.disk: its folders appear at `targets` as the
-                    // workload's own
+enum class Store { image, memory, last_ = memory };  // a sparse ext4 image, or a tmpfs
+struct MountDisk {  // the disk of limits.disk: its folders appear at `targets` as the workload's
+                    // own
   std::uint64_t size = 0;
   std::uint64_t inodes = 0;
   std::vector<std::string> targets;  // "/workspace", "/home/agent", "/tmp", "/var/tmp"
+  Store store = Store::image;
   bool operator==(const MountDisk&) const = default;
   template <class W>
   void fields(W& w) {
-    w(size, inodes, targets);
+    w(size, inodes, targets, store);
   }
 };
 struct TrustBundle {  // host roots plus the run's own authority, over `targets`; only where TLS is
@@ -303,10 +331,13 @@ struct Landlock {
 };
 struct Rlimits {
   std::uint64_t files = 65536;
+  std::uint64_t processes = 0;  // of the sandbox, init included, where no cgroup holds it; 0: none
+  // How many processors programs count (nproc); what they get is the cgroup's to hold. 0: all.
+  std::uint64_t processors = 0;
   bool operator==(const Rlimits&) const = default;
   template <class W>
   void fields(W& w) {
-    w(files);
+    w(files, processes, processors);
   }
 };
 struct Seccomp {
@@ -318,10 +349,10 @@ struct Seccomp {
   }
 };
 
-using Step =
-    std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MountRoot,
-                 MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle, MountDisk, MountDev,
-                 MountProc, PivotRoot, Landlock, DropCapabilities, NoNewPrivs, Rlimits, Seccomp>;
+using Step = std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MountRoot,
+                          MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle, MountDisk,
+                          MountDev, MountCgroups, MountProc, PivotRoot, Landlock, DropCapabilities,
+                          NoNewPrivs, Rlimits, Seccomp>;
 
 // --- The Plan ------------------------------------------------------------------------------
 
@@ -380,8 +411,9 @@ struct Plan {
   policy::Policy policy;  // effective; its limits are the ones that hold
   std::string policy_sha256;
   policy::Tier tier = policy::Tier::container;
-  std::vector<std::string>
-      below_advice;                 // why the tier is weaker than advised; empty when it is not
+  Rights rights = Rights::root;
+  // Why this is weaker than advised, one entry a risk; empty when it is not.
+  std::vector<std::string> below_advice;
   std::vector<std::string> unheld;  // limits of not_required that this host cannot hold
   std::set<Protection> protections;
   CgroupPlan cgroup;
@@ -396,8 +428,8 @@ struct Plan {
   bool operator==(const Plan&) const = default;
   template <class W>
   void fields(W& w) {
-    w(run, name, policy, policy_sha256, tier, below_advice, unheld, protections, cgroup, steps,
-      command, session, placeholders, resolvers, terminates, state_dir, helper_dir);
+    w(run, name, policy, policy_sha256, tier, rights, below_advice, unheld, protections, cgroup,
+      steps, command, session, placeholders, resolvers, terminates, state_dir, helper_dir);
   }
 };
 
@@ -464,9 +496,9 @@ void take_out(Plan& plan, Protection protection);
 // The tier that is advised at least for this code and its secrets.
 [[nodiscard]] policy::Tier advised_tier(const policy::Policy& policy);
 
-// The protections that the policy asks for; verify() wants each of them.
-[[nodiscard]] std::set<Protection> required(const policy::Policy& policy,
-                                            const std::vector<std::string>& unheld);
+// The protections that the plan's policy asks for; verify() wants each of them. Of the plan only
+// policy, rights, unheld and cgroup count.
+[[nodiscard]] std::set<Protection> required(const Plan& plan);
 
 // What could be reached if everything inside were hostile.
 struct BlastRadius {

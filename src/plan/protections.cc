@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, kCount> kNames = {"cgroup",
                                                          "process_limit",
                                                          "cpu_limit",
                                                          "wall_limit",
+                                                         "processor_time_limit",
                                                          "name_filter",
                                                          "address_guard",
                                                          "sni_check",
@@ -83,7 +84,8 @@ void remove_mounts(Plan& plan) {
                  std::is_same_v<T, MakeLink> || std::is_same_v<T, BindReadOnly> ||
                  std::is_same_v<T, WriteFile> || std::is_same_v<T, TrustBundle> ||
                  std::is_same_v<T, MountDisk> || std::is_same_v<T, MountDev> ||
-                 std::is_same_v<T, MountProc> || std::is_same_v<T, PivotRoot>;
+                 std::is_same_v<T, MountCgroups> || std::is_same_v<T, MountProc> ||
+                 std::is_same_v<T, PivotRoot>;
         },
         step);
   });
@@ -100,6 +102,10 @@ void enlarge_disk(MountDisk& disk) {
 
 }  // namespace
 
+std::string_view to_string(Rights rights) {
+  return rights == Rights::root ? "root" : "user";
+}
+
 std::string_view to_string(Protection protection) {
   return kNames.at(static_cast<std::size_t>(protection));
 }
@@ -110,18 +116,21 @@ std::optional<Protection> protection_named(std::string_view name) {
   return static_cast<Protection>(found - kNames.begin());
 }
 
-std::set<Protection> required(const policy::Policy& policy,
-                              const std::vector<std::string>& unheld) {
+std::set<Protection> required(const Plan& plan) {
   std::set<Protection> all;
   for (std::size_t i = 0; i < kCount; ++i) all.insert(static_cast<Protection>(i));
-  const policy::Limits& limits = policy.limits;
+  const policy::Limits& limits = plan.policy.limits;
   const auto unless = [&](Protection protection, std::string_view limit, bool limited) {
-    if (!limited || std::ranges::find(unheld, limit) != unheld.end()) all.erase(protection);
+    const bool held = std::ranges::find(plan.unheld, limit) == plan.unheld.end();
+    if (!limited || !held) all.erase(protection);
   };
   unless(Protection::memory_limit, "memory", limits.memory != policy::kUnlimited);
   unless(Protection::process_limit, "processes", limits.processes != policy::kUnlimited);
   unless(Protection::cpu_limit, "cpus", limits.cpus_milli != policy::kUnlimited);
   unless(Protection::wall_limit, "", limits.wall_ms != policy::kUnlimited);
+  unless(Protection::processor_time_limit, "cpu", limits.cpu_ms != policy::kUnlimited);
+  // The end of its pid namespace ends every process of a sandbox; a user may have no group to give.
+  if (plan.rights == Rights::user && plan.cgroup.groups.empty()) all.erase(Protection::cgroup);
   return all;
 }
 
@@ -129,6 +138,7 @@ void take_out(Plan& plan, Protection protection) {
   plan.protections.erase(protection);
   switch (protection) {
     case Protection::cgroup:
+      remove_step<MountCgroups>(plan);
       return remove_step<EnterCgroup>(plan);
     case Protection::user_namespace:
       remove_namespace(plan, "user");
@@ -178,11 +188,15 @@ void take_out(Plan& plan, Protection protection) {
     case Protection::memory_limit:
       return remove_limits(plan, "memory");
     case Protection::process_limit:
+      change_step<Rlimits>(plan, [](Rlimits& step) { step.processes = 0; });
       return remove_limits(plan, "pids");
     case Protection::cpu_limit:
       return remove_limits(plan, "cpu");
     case Protection::wall_limit:
       plan.policy.limits.wall_ms = policy::kUnlimited;
+      return;
+    case Protection::processor_time_limit:
+      plan.policy.limits.cpu_ms = policy::kUnlimited;
       return;
     case Protection::read_only_base:
     case Protection::session_keyring:

@@ -20,11 +20,38 @@ constexpr std::array<std::string_view, 11> kCapabilities = {
     "chown",  "dac_override", "fowner", "kill",      "mknod",           "net_admin",
     "setgid", "setpcap",      "setuid", "sys_admin", "net_bind_service"};
 
-void lacking_rights(const HostFacts& host, std::vector<Lack>& lacks) {
-  if (!host.root) {
-    lacks.push_back({"root (rootless runs are not carried out yet)", "run cerco as root"});
-    return;
+// Why an ordinary user was refused namespaces, and what would do.
+void lacking_namespaces(const HostFacts& host, std::vector<Lack>& lacks) {
+  if (host.refused == Refused::nothing || !host.user_namespaces) return;
+  const std::string_view what = host.refused == Refused::user_namespace
+                                    ? "user namespaces for ordinary users"
+                                    : "rights in a user namespace of one's own";
+  if (host.refused == Refused::proc) {
+    lacks.push_back({"a proc file system of one's own (an outer container covers parts of /proc)",
+                     "start that container with --security-opt systempaths=unconfined (Docker) or "
+                     "--security-opt unmask=ALL (Podman), or run cerco as root outside of it"});
+  } else if (host.userns_for_root_alone) {
+    lacks.push_back(
+        {std::string(what),
+         "as root: sysctl -w kernel.unprivileged_userns_clone=1, or run cerco as root"});
+  } else if (host.userns_by_profile_alone) {
+    lacks.push_back(
+        {fmt::format("{} (AppArmor restricts them)", what),
+         fmt::format("as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, "
+                     "or an AppArmor profile for {}/cerco with the rule `userns,`, or "
+                     "run cerco as root",
+                     host.helper_dir)});
+  } else {
+    lacks.push_back({fmt::format("{} (a seccomp filter, a security module or a limit "
+                                 "user.max_*_namespaces of an outer container refuses them)",
+                                 what),
+                     "start that container with --security-opt seccomp=unconfined, or run cerco as "
+                     "root outside of it"});
   }
+}
+
+void lacking_rights(const HostFacts& host, std::vector<Lack>& lacks) {
+  if (!host.root) return lacking_namespaces(host, lacks);
   std::vector<std::string> gone;
   for (std::string_view name : kCapabilities) {
     if (!host.capabilities.contains(std::string(name))) {
@@ -53,11 +80,13 @@ void lacking_features(const HostFacts& host, std::vector<Lack>& lacks) {
        {"Landlock", "boot with landlock in the lsm= list (CONFIG_SECURITY_LANDLOCK)"}},
       {host.seccomp, {"seccomp filters", "use a kernel with CONFIG_SECCOMP_FILTER"}},
       {host.user_namespaces,
-       {"user namespaces", "set user.max_user_namespaces above 0 (CONFIG_USER_NS)"}},
+       {"user namespaces",
+        "as root: sysctl -w user.max_user_namespaces=15000 (a kernel with CONFIG_USER_NS)"}},
       {host.time_namespaces, {"time namespaces", "use a kernel with CONFIG_TIME_NS"}},
-      {host.nf_tables,
+      // A user who is refused namespaces cannot ask.
+      {host.nf_tables || (!host.root && host.refused != Refused::nothing),
        {"nf_tables", "load nf_tables and nft_tproxy on the host (modprobe nf_tables nft_tproxy)"}},
-      {host.loop_devices,
+      {host.loop_devices || !host.root,
        {"loop devices", "load the loop module and let /dev/loop-control and /dev/loop* be seen"}},
   }};
   for (const auto& [there, lack] : features) {
@@ -89,9 +118,7 @@ base::Status refuse_unbuilt(const Policy& policy) {
     return base::not_yet(
         fmt::format("isolation.tier = \"{}\"", policy::to_string(*isolation.tier)));
   }
-  const std::array<std::pair<bool, std::string_view>, 8> unbuilt = {{
-      {isolation.seccomp != policy::SeccompProfile::standard,
-       "isolation.seccomp other than \"default\""},
+  const std::array<std::pair<bool, std::string_view>, 6> unbuilt = {{
       {files.base.kind != policy::BaseKind::host, "filesystem.base other than \"host\""},
       {files.root != policy::RootMode::read_only, "filesystem.root = \"scratch\""},
       {files.workdir.mode != policy::WorkdirMode::empty,
@@ -99,7 +126,6 @@ base::Status refuse_unbuilt(const Policy& policy) {
       {files.reserve, "filesystem.reserve = true"},
       {policy.network.mode != policy::NetworkMode::enforce, "network.mode = \"audit\""},
       {policy.limits.io != policy::kUnlimited, "limits.io"},
-      {policy.limits.cpu_ms != policy::kUnlimited, "limits.cpu"},
   }};
   for (const auto& [asked, name] : unbuilt) {
     if (asked) return base::not_yet(std::string(name));

@@ -51,6 +51,17 @@ inline HostFacts host() {
   return facts;
 }
 
+// The same as an ordinary user sees it: nothing is delegated, nothing may be mounted outside.
+inline HostFacts user_host() {
+  HostFacts facts = host();
+  facts.root = false;
+  facts.capabilities.clear();
+  facts.loop_devices = false;
+  facts.controllers.clear();
+  facts.state_dir = "/home/user/.local/state/cerco";
+  return facts;
+}
+
 inline HostFacts host_v2() {
   HostFacts facts = host();
   facts.controllers.clear();
@@ -101,6 +112,7 @@ inline policy::Credential credential(std::string name, std::string host_name) {
 inline policy::Policy full_policy() {
   policy::Policy policy;
   policy.task = "report";
+  policy.limits.cpu_ms = 60'000;
   policy.egress = {inspected("api", "api.test", {"GET", "POST"}, {"/v1/**"}),
                    rule("index", "pypi.test", {443})};
   policy::Egress database;

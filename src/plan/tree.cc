@@ -53,7 +53,8 @@ class Tree {
     return std::ranges::any_of(bound_, [&](const auto& target) { return is_within(path, target); });
   }
 
-  [[nodiscard]] std::vector<Step> take(const Plan& plan, std::uint64_t shm_size) && {
+  [[nodiscard]] std::vector<Step> take(const Plan& plan, const HostFacts& host,
+                                       std::uint64_t shm_size) && {
     std::vector<Step> steps = {MountRoot{kRootSize}};
     const auto append = [&](std::vector<Step>& more) {
       std::ranges::move(more, std::back_inserter(steps));
@@ -63,12 +64,14 @@ class Tree {
     append(binds_);
     append(files_);
     if (plan.terminates) steps.emplace_back(TrustBundle{trust_targets()});
-    steps.emplace_back(
-        MountDisk{plan.policy.limits.disk, plan.policy.limits.inodes, disk_targets()});
+    const bool root = plan.rights == Rights::root;
+    steps.emplace_back(MountDisk{plan.policy.limits.disk, plan.policy.limits.inodes, disk_targets(),
+                                 root ? Store::image : Store::memory});
     append(disk_folders_);
     append(disk_binds_);
-    steps.emplace_back(MountDev{shm_size});
-    steps.emplace_back(MountProc{proc_masks(), proc_read_only()});
+    steps.emplace_back(MountDev{shm_size, root ? Devices::made : Devices::bound});
+    if (!plan.cgroup.groups.empty()) steps.emplace_back(MountCgroups{});
+    steps.emplace_back(MountProc{proc_masks(), proc_read_only(), meminfo_for(plan, host)});
     return steps;
   }
 
@@ -179,10 +182,11 @@ base::Result<std::vector<Step>> tree_steps(const Plan& plan, const HostFacts& ho
   add_base(host, tree);
   add_etc(plan, host, tree);
   TRY(add_read_only(plan, host, tree));
+  if (!plan.cgroup.groups.empty()) tree.folder(parent_of(kCgroups));
   const std::uint64_t memory = plan.policy.limits.memory == policy::kUnlimited
                                    ? host.size.memory
                                    : plan.policy.limits.memory;
-  return std::move(tree).take(plan, memory == 0 ? kShmWhenUnlimited : memory / 2);
+  return std::move(tree).take(plan, host, memory == 0 ? kShmWhenUnlimited : memory / 2);
 }
 
 bool may_be_hidden(std::string_view path, const policy::Policy& policy) {

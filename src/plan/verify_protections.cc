@@ -8,21 +8,9 @@
 namespace plan {
 namespace {
 
-constexpr std::uint64_t kUsers = 65536;  // one lease
-
 bool has_namespace(const Plan& plan, std::string_view kind) {
   const auto* step = find_step<CloneNamespaces>(plan);
   return step != nullptr && std::ranges::find(step->kinds, kind) != step->kinds.end();
-}
-
-bool has_setting(const Plan& plan, std::string_view controller, std::string_view v1,
-                 std::string_view v2) {
-  return std::ranges::any_of(plan.cgroup.groups, [&](const CgroupPlan::Group& group) {
-    const std::string_view file = group.where.kind == CgroupKind::v1 ? v1 : v2;
-    return group.controller == controller &&
-           std::ranges::any_of(group.limits,
-                               [&](const auto& setting) { return setting.first == file; });
-  });
 }
 
 bool masks_proc(const Plan& plan) {
@@ -34,7 +22,8 @@ bool masks_proc(const Plan& plan) {
 
 bool holds_disk(const Plan& plan) {
   const auto* disk = find_step<MountDisk>(plan);
-  return disk != nullptr && disk->size == plan.policy.limits.disk &&
+  const Store store = plan.rights == Rights::root ? Store::image : Store::memory;
+  return disk != nullptr && disk->store == store && disk->size == plan.policy.limits.disk &&
          disk->inodes == plan.policy.limits.inodes && disk->targets == disk_targets();
 }
 
@@ -45,7 +34,8 @@ bool carried_out(const Plan& plan, Protection protection) {
       return find_step<EnterCgroup>(plan) != nullptr && !plan.cgroup.groups.empty();
     case Protection::user_namespace: {
       const auto* map = find_step<MapUsers>(plan);
-      return has_namespace(plan, "user") && map != nullptr && map->count == kUsers;
+      const std::uint64_t count = plan.rights == Rights::root ? kLeasedUsers : kOwnUser;
+      return has_namespace(plan, "user") && map != nullptr && map->count == count;
     }
     case Protection::pid_namespace:
       return has_namespace(plan, "pid");
@@ -92,13 +82,18 @@ bool carried_out(const Plan& plan, Protection protection) {
     case Protection::memory_limit:
       return has_setting(plan, "memory", "memory.limit_in_bytes", "memory.max") &&
              has_setting(plan, "memory", "memory.kmem.tcp.limit_in_bytes", "memory.max");
-    case Protection::process_limit:
-      return has_setting(plan, "pids", "pids.max", "pids.max");
+    case Protection::process_limit: {
+      const auto* limits = find_step<Rlimits>(plan);
+      return has_setting(plan, "pids", "pids.max", "pids.max") ||
+             (limits != nullptr && limits->processes != 0 &&
+              limits->processes == counted_by_uid(plan));
+    }
     case Protection::cpu_limit:
       return has_setting(plan, "cpu", "cpu.cfs_quota_us", "cpu.max");
     case Protection::read_only_base:
     case Protection::session_keyring:
     case Protection::wall_limit:
+    case Protection::processor_time_limit:
     case Protection::name_filter:
     case Protection::address_guard:
     case Protection::sni_check:
@@ -114,7 +109,7 @@ bool carried_out(const Plan& plan, Protection protection) {
 }  // namespace
 
 base::Status check_protections(const Plan& plan) {
-  for (const Protection protection : required(plan.policy, plan.unheld)) {
+  for (const Protection protection : required(plan)) {
     if (!plan.protections.contains(protection) || !carried_out(plan, protection)) {
       return refuse(fmt::format("protection {} is missing", to_string(protection)),
                     "every protection that the policy asks for");

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kMostSteps = 4096;
 constexpr std::size_t kMostFile = 64ULL << 10;  // a written file
+constexpr std::size_t kMostMeminfo = 4096;
 constexpr std::uint64_t kLeastDisk = 1ULL << 20;
 constexpr std::uint64_t kMostDisk = 16ULL << 40;  // what ext4 with 4 KiB blocks can hold
 constexpr std::uint64_t kMostInodes = 1ULL << 32;
@@ -85,6 +86,11 @@ class TreeCheck {
     }
     return {};
   }
+  base::Status operator()(const MountCgroups&) {
+    TRY(place(std::string(kCgroups)));
+    folders_.insert(std::string(kCgroups));
+    return {};
+  }
   base::Status operator()(const MountDev&) { return place("/dev"); }
   base::Status operator()(const MountProc& step) {
     const auto of_proc = [](const std::string& path) {
@@ -93,6 +99,7 @@ class TreeCheck {
     for (const auto& path : step.read_only) {
       if (!of_proc(path)) return refuse(fmt::format("mask {:?}", path), "a path below /proc");
     }
+    if (step.meminfo.size() > kMostMeminfo) return refuse("a long /proc/meminfo", "at most 4 KiB");
     std::size_t hidden = 0;
     for (const auto& path : step.masks) {
       if (of_proc(path)) continue;

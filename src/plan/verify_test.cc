@@ -82,7 +82,7 @@ TEST(Verify, BelievesStepsAndNotClaims) {
     const auto cgroup = plan.cgroup;
     plan::take_out(plan, protection);
     if (plan.steps == steps && plan.cgroup == cgroup) continue;  // its flag is all there is
-    plan.protections = plan::required(plan.policy, plan.unheld);
+    plan.protections = plan::required(plan);
     EXPECT_FALSE(plan::verify(plan)) << plan::to_string(protection);
   }
 }

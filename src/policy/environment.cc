@@ -81,7 +81,91 @@ bool names_a_secret(std::string_view name) {
   });
 }
 
+// --- Command lines
+
+constexpr std::string_view kRedacted = "[redacted]";
+constexpr std::array<std::string_view, 5> kAlwaysSecret = {"TOKEN", "SECRET", "PASSWORD", "PASSWD",
+                                                           "PASSPHRASE"};
+
+// "--api-token" → "API_TOKEN".
+std::string name_of_flag(std::string_view flag) {
+  while (flag.starts_with('-')) flag.remove_prefix(1);
+  std::string name = base::to_upper(flag);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+bool hides(std::string_view flag, std::string_view value) {
+  const std::string name = name_of_flag(flag);
+  const bool always = std::ranges::any_of(kAlwaysSecret, [&](std::string_view word) {
+    return name == word || name.ends_with("_" + std::string(word));
+  });
+  return !value.empty() && (always || !credential_like(name, value).empty());
+}
+
+// The parts of a word that look like tokens, wherever they stand in it.
+std::string without_tokens(std::string_view word) {
+  const auto in_token = [](char c) { return is_token_character(c) && c != '/' && c != '='; };
+  std::string out;
+  while (!word.empty()) {
+    std::size_t length = 0;
+    while (length < word.size() && in_token(word[length])) ++length;
+    const std::string_view run = word.substr(0, length);
+    out += !run.empty() && !credential_like("", run).empty() ? kRedacted : run;
+    word.remove_prefix(length);
+    if (word.empty()) break;
+    out += word.front();
+    word.remove_prefix(1);
+  }
+  return out;
+}
+
+// "NAME=value": to its end where the word begins so, else (in a script) to the end of its own word.
+void hide_assigned(std::string& word) {
+  const auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  for (std::size_t at = word.find('='); at != std::string::npos; at = word.find('=', at + 1)) {
+    std::size_t first = at;
+    while (first > 0 && in_name(word[first - 1])) --first;
+    const std::size_t end =
+        first == 0 ? word.size() : std::min(word.find_first_of(" \t\n'\";&|", at), word.size());
+    if (!hides(word.substr(first, at - first), word.substr(at + 1, end - at - 1))) continue;
+    word.replace(at + 1, end - at - 1, kRedacted);
+  }
+}
+
+// "https://user:password@host" → without the password.
+void hide_user_info(std::string& word) {
+  for (std::size_t at = word.find("://"); at != std::string::npos; at = word.find("://", at)) {
+    at += 3;
+    const std::size_t end = std::min(word.find_first_of("/?# '\"", at), word.size());
+    const std::size_t sign = word.rfind('@', end);
+    const std::size_t colon = word.find(':', at);
+    if (sign == std::string::npos || sign < at || colon >= sign) continue;
+    word.replace(colon + 1, sign - colon - 1, kRedacted);
+  }
+}
+
+std::string without_credentials(std::string word) {
+  if (word.contains("PRIVATE KEY-----")) return std::string(kRedacted);
+  hide_assigned(word);
+  hide_user_info(word);
+  return without_tokens(word);
+}
+
 }  // namespace
+
+std::vector<std::string> without_credentials(std::vector<std::string> argv) {
+  std::string flag;
+  for (std::string& word : argv) {
+    const bool follows = !flag.empty() && hides(flag, word);
+    flag = word.starts_with("--") && !word.contains('=') ? word : "";
+    word = follows ? std::string(kRedacted) : without_credentials(std::move(word));
+  }
+  return argv;
+}
 
 std::string credential_like(std::string_view name, std::string_view value) {
   for (std::string_view prefix : kPrefixes) {

@@ -331,6 +331,10 @@ struct Effective {
 // not. The parser asks for environment.set; whoever reads the caller's environment asks for
 // environment.pass, unless the name is in environment.plain.
 [[nodiscard]] std::string credential_like(std::string_view name, std::string_view value);
+// A command line for a record that others read: what looks like a credential in it, by itself,
+// after
+// `--token`, `NAME_TOKEN=` and the like or as the password of a URL, is "[redacted]".
+[[nodiscard]] std::vector<std::string> without_credentials(std::vector<std::string> argv);
 
 [[nodiscard]] std::string_view to_string(Tier tier);
 [[nodiscard]] std::string_view to_string(Code code);

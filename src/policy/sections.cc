@@ -227,10 +227,7 @@ base::Status read_limits(const At& at, Limits& out) {
            {"output", size_into(out.output, allowed, Zero::refused)},
            {"wall", duration_into(out.wall_ms, allowed)},
            {"idle", duration_into(out.idle_ms, allowed)},
-           {"cpu",
-            [&](const At& a) {
-              return only_unlimited(a, duration_into(out.cpu_ms, allowed), out.cpu_ms);
-            }},
+           {"cpu", duration_into(out.cpu_ms, allowed)},
            {"io",
             [&](const At& a) {
               return only_unlimited(a, size_into(out.io, allowed, Zero::refused), out.io);

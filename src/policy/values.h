@@ -26,10 +26,9 @@ inline constexpr std::array kCodes = {Name{"tools-only", Code::tools_only},
 inline constexpr std::array kTiers = {Name{"isolate", Tier::isolate},
                                       Name{"container", Tier::container},
                                       Name{"gvisor", Tier::gvisor}, Name{"microvm", Tier::microvm}};
-inline constexpr std::array kProfiles = {Name{"strict", SeccompProfile::strict, Built::not_yet},
-                                         Name{"default", SeccompProfile::standard},
-                                         Name{"debug", SeccompProfile::debug, Built::not_yet},
-                                         Name{"browser", SeccompProfile::browser, Built::not_yet}};
+inline constexpr std::array kProfiles = {
+    Name{"strict", SeccompProfile::strict}, Name{"default", SeccompProfile::standard},
+    Name{"debug", SeccompProfile::debug}, Name{"browser", SeccompProfile::browser}};
 inline constexpr std::array kRoots = {Name{"read-only", RootMode::read_only},
                                       Name{"scratch", RootMode::scratch, Built::not_yet}};
 inline constexpr std::array kWorkdirs = {Name{"empty", WorkdirMode::empty},

@@ -142,10 +142,13 @@ base::Result<base::Fd> open_refusal_log(Badge badge, const Inside& inside) {
                                    {reinterpret_cast<const char*>(&mode), mode.head.nlmsg_len}));
   // A full buffer loses notices, never the count: the reader need not see ENOBUFS.
   TRY(turn_on(socket.get(), SOL_NETLINK, NETLINK_NO_ENOBUFS, "NETLINK_NO_ENOBUFS"));
-  if (::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUFFORCE, &kLogBuffer, sizeof kLogBuffer) != 0) {
-    return base::system_error("SO_RCVBUFFORCE");
+  // Past net.core.rmem_max by a right over the host, and up to it without.
+  for (const int option : {SO_RCVBUFFORCE, SO_RCVBUF}) {
+    if (::setsockopt(socket.get(), SOL_SOCKET, option, &kLogBuffer, sizeof kLogBuffer) == 0) {
+      return socket;
+    }
   }
-  return socket;
+  return base::system_error("SO_RCVBUF");
 }
 
 }  // namespace

@@ -14,4 +14,5 @@
 #include "priv/namespaces.h"      // IWYU pragma: export
 #include "priv/netlink.h"         // IWYU pragma: export
 #include "priv/network.h"         // IWYU pragma: export
+#include "priv/own_space.h"       // IWYU pragma: export
 #include "priv/packet_rules.h"    // IWYU pragma: export

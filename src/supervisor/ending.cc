@@ -65,6 +65,7 @@ Ending judge(const Facts& facts) {
   const bool failed = !facts.command_ended || facts.signalled || facts.code != 0;
   switch (facts.cut) {
     case Cut::timed_out:
+    case Cut::processor_time:
       ending.kind = EndingKind::timed_out;
       return ending;
     case Cut::idle:
@@ -129,6 +130,7 @@ std::vector<std::string> limits_hit(const Facts& facts) {
   std::vector<std::string> hit;
   if (facts.cut == Cut::timed_out) hit.emplace_back("wall");
   if (facts.cut == Cut::idle) hit.emplace_back("idle");
+  if (facts.cut == Cut::processor_time) hit.emplace_back("cpu");
   if (facts.cut == Cut::output_limit) hit.emplace_back("output");
   if (facts.cut == Cut::out_of_memory || facts.counters.oom_kills > 0) hit.emplace_back("memory");
   if (facts.cut == Cut::host_disk_full || facts.counters.disk_full) hit.emplace_back("disk");

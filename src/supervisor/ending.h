@@ -12,7 +12,16 @@
 namespace supervisor {
 
 // Why the supervisor ended the run itself, the first reason only.
-enum class Cut { none, timed_out, idle, out_of_memory, host_disk_full, output_limit, killed };
+enum class Cut {
+  none,
+  timed_out,
+  idle,
+  processor_time,
+  out_of_memory,
+  host_disk_full,
+  output_limit,
+  killed
+};
 
 struct Facts {
   Cut cut = Cut::none;

@@ -34,7 +34,10 @@ struct Row {
 };
 
 std::vector<Row> rows() {
+  Facts processor_time = exited(143);
+  processor_time.cut = Cut::processor_time;
   std::vector<Row> all = {
+      {"processor time", processor_time, EndingKind::timed_out, 124},
       {"success", exited(0), EndingKind::exited, 0},
       {"own status", exited(7), EndingKind::exited, 7},
       {"own status that looks like a time-out", exited(124), EndingKind::exited, 124},
@@ -93,6 +96,9 @@ TEST(Ending, NamesTheLimitsThatWereHit) {
   facts.counters.disk_full = true;
   facts.counters.process_limit_hits = 1;
   EXPECT_EQ(supervisor::limits_hit(facts), (std::vector<std::string>{"disk", "processes"}));
+  Facts spun;
+  spun.cut = Cut::processor_time;
+  EXPECT_EQ(supervisor::limits_hit(spun), std::vector<std::string>{"cpu"});
   facts.journal_full = true;
   EXPECT_EQ(supervisor::limits_hit(facts),
             (std::vector<std::string>{"disk", "processes", "journal"}));

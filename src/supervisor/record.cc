@@ -34,9 +34,10 @@ journal::Draft run_started(const plan::Plan& plan, std::uint32_t host_uid) {
 
 journal::Draft command_started(std::uint64_t id, const std::vector<std::string>& argv,
                                const std::string& cwd) {
+  const auto shown = policy::without_credentials(argv);
   return draft("command.started", base::JsonObject()
                                       .add("command", id)
-                                      .raw("argv", journal::cut_texts(argv))
+                                      .raw("argv", journal::cut_texts(shown))
                                       .add("cwd", journal::cut_text(cwd)));
 }
 

@@ -101,6 +101,7 @@ void Run::loop() {
 int Run::milliseconds_to_wait() const {
   Clock::time_point next = next_disk_check_;
   if (kill_at_) next = std::min(next, *kill_at_);
+  if (next_cpu_check_ && !kill_at_) next = std::min(next, *next_cpu_check_);
   if (oom_check_at_) next = std::min(next, *oom_check_at_);
   next = std::min(next, next_of_commands());
   if (plan_.policy.limits.wall_ms != policy::kUnlimited && !kill_at_) {

@@ -69,6 +69,8 @@ class Run {
   void on_broker();
   void on_tick();
   void look_at_host_disk(Clock::time_point now);
+  void look_at_processor_time(Clock::time_point now);
+  void time_out(Cut why, Clock::time_point now);
   void contain(const journal::Alarm& alarm);
   void lose(Part& part, std::string_view who);
 
@@ -170,6 +172,7 @@ class Run {
   Clock::time_point started_;
   std::optional<Clock::time_point> kill_at_;  // the grace after a time-out ends here
   Clock::time_point next_disk_check_;
+  std::optional<Clock::time_point> next_cpu_check_;  // where limits.cpu is held
   std::optional<Clock::time_point> oom_check_at_;
   Clock::time_point oom_check_until_;
   bool command_started_ = false;

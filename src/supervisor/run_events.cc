@@ -16,6 +16,9 @@ namespace {
 // is no ending.
 constexpr std::chrono::milliseconds kOomPatience{1000};
 
+constexpr std::chrono::milliseconds kCpuInterval{10};  // between looks at the processor time
+constexpr std::uint64_t kMostMilli = 1'024'000;        // thousandths of a processor
+
 template <class... F>
 struct Overload : F... {
   using F::operator()...;
@@ -168,6 +171,28 @@ void Run::look_at_host_disk(Clock::time_point now) {
   if (found && host_is_full(room)) cut(Cut::host_disk_full, "host");
 }
 
+void Run::time_out(Cut why, Clock::time_point now) {
+  facts_.cut = why;
+  signal_command(SIGTERM);
+  kill_at_ = now + kGrace;
+}
+
+// What is left cannot be used up before all processors of the sandbox have worked on it.
+void Run::look_at_processor_time(Clock::time_point now) {
+  const policy::Limits& limits = plan_.policy.limits;
+  const auto counters = sandbox_->counters();
+  const std::uint64_t used = counters ? counters->cpu_ms : limits.cpu_ms;
+  if (used >= limits.cpu_ms) {
+    time_out(Cut::processor_time, now);
+    return;
+  }
+  const bool held = plan_.protections.contains(plan::Protection::cpu_limit);
+  const std::uint64_t milli = held ? limits.cpus_milli : policy::kUnlimited;
+  const std::uint64_t processors = (std::clamp<std::uint64_t>(milli, 1, kMostMilli) + 999) / 1000;
+  const auto soonest = std::chrono::milliseconds((limits.cpu_ms - used) / processors);
+  next_cpu_check_ = now + std::max(soonest, kCpuInterval);
+}
+
 void Run::on_tick() {
   const Clock::time_point now = Clock::now();
   if (oom_check_at_ && now >= *oom_check_at_) look_for_oom(now);
@@ -182,6 +207,7 @@ void Run::on_tick() {
       now >= started_ + std::chrono::milliseconds(plan_.policy.limits.wall_ms)) {
     time_out(Cut::timed_out, now);
   }
+  if (next_cpu_check_ && !kill_at_ && now >= *next_cpu_check_) look_at_processor_time(now);
   if (now >= next_disk_check_) {
     look_at_host_disk(now);
     if (sandbox_->oom_fd() < 0) oom_check_at_ = oom_check_until_ = now;

@@ -24,7 +24,7 @@ LiveRun live_run(const plan::Plan& plan, const Launch& launch, os::Instant start
                               : RunKind::attached;
   live.started = static_cast<std::uint64_t>(started.seconds);
   live.supervisor = static_cast<std::uint64_t>(::getpid());
-  live.argv = plan.command.argv;
+  live.argv = policy::without_credentials(plan.command.argv);
   live.task = plan.policy.task;
   live.tier = policy::to_string(plan.tier);
   live.below_advice = plan.below_advice;
@@ -32,6 +32,20 @@ LiveRun live_run(const plan::Plan& plan, const Launch& launch, os::Instant start
   live.policy_sha256 = plan.policy_sha256;
   live.output = plan.policy.limits.output;
   return live;
+}
+
+confine::Profile profile_of(policy::SeccompProfile profile) {
+  switch (profile) {
+    case policy::SeccompProfile::strict:
+      return confine::Profile::strict_program;
+    case policy::SeccompProfile::standard:
+      return confine::Profile::standard;
+    case policy::SeccompProfile::debug:
+      return confine::Profile::debug;
+    case policy::SeccompProfile::browser:
+      return confine::Profile::browser;
+  }
+  return confine::Profile::strict_program;
 }
 
 }  // namespace
@@ -126,7 +140,8 @@ base::Status Run::start_sandbox() {
   const std::uint32_t uid = sandbox_->host_uid(1000);
   for (const auto& stream : streams_) {
     // So that /dev/stdout and its like can be opened again inside.
-    if (stream.open() && ::fchown(stream.get(), uid, uid) != 0)
+    const bool own = plan_.rights == plan::Rights::user;
+    if (stream.open() && !own && ::fchown(stream.get(), uid, uid) != 0)
       return base::system_error("give the streams away");
   }
   // Kept here, since what the kernel refused last is read when the sandbox is gone.
@@ -146,6 +161,9 @@ base::Status Run::start_sandbox() {
   if (journal_lost_) return base::fail(base::Kind::peer, "journal", "ended", {});
   started_ = Clock::now();
   next_disk_check_ = started_;
+  if (plan_.protections.contains(plan::Protection::processor_time_limit)) {
+    next_cpu_check_ = started_;
+  }
   if (launch_.put) {
     const std::array<int, 1> fds = {put_session_.get()};
     TRY(ipc::send_value(sandbox_->control(),

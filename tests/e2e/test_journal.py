@@ -192,3 +192,15 @@ def test_the_journal_dead_ends_the_run(net):
     os.kill(wait_until(lambda: find_below(process, "cerco-journal"), what="the journal"), signal.SIGKILL)
     assert process.wait(GUARD) == 137
     assert net.box("log", "verify").status == 0, "what was written before holds"
+
+
+def test_f105_command_lines_are_kept_without_credentials(cerco):
+    """In the journal and in what reads it; the command itself gets its words as they are."""
+    token = "ghp_" + "a1B2c3D4e5" * 3
+    result = cerco.run("--", "sh", "-c", 'echo "$1 $2 $3"', "sh", f"Authorization: Bearer {token}", "--password", "hunter2")
+    assert result.text == f"Authorization: Bearer {token} --password hunter2\n", result
+    started = result.of_type("command.started")[0]
+    assert started["argv"][-3:] == ["Authorization: Bearer [redacted]", "--password", "[redacted]"]
+    everything = "".join(path.read_text() for path in (cerco.state / "journal").glob("*.jsonl"))
+    for secret in (token, "hunter2"):
+        assert secret not in everything and secret not in cerco("log").text and secret not in json.dumps(result.report)

@@ -92,6 +92,7 @@ ELSEWHERE = {
     "process_limit": "tests/e2e/test_run.py::test_process_limit",
     "wall_limit": "tests/e2e/test_run.py::test_without_the_time_limit_the_command_ends_by_itself",
     "cpu_limit": "tests/escape/test_controls.py::test_cpu_limit",
+    "processor_time_limit": "tests/e2e/test_limits.py::test_processor_time_is_limited",
     "name_filter": "tests/e2e/test_egress.py::test_a_name_that_is_not_allowed_is_never_asked_for",
     "address_guard": "tests/e2e/test_egress.py::test_without_the_guard_the_private_address_is_reached",
     "sni_check": "tests/e2e/test_egress.py::test_a_tunnel_is_opaque_and_checked_by_its_name",

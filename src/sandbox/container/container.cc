@@ -124,7 +124,8 @@ base::Status Container::end() {
 base::Status Container::destroy() {
   const auto ended = end();
   // Every other mount of the disk is gone. Where this fails the kernel only takes longer.
-  if (held_.disk.open()) (void)priv::discard_disk(Rights::badge(), held_.disk.get());
+  if (held_.disk.open() && !held_.only_uid)
+    (void)priv::discard_disk(Rights::badge(), held_.disk.get());
   held_.disk.reset();
   return ended;
 }

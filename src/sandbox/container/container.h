@@ -1,6 +1,8 @@
 // A started container.
 #pragma once
 
+#include <optional>
+
 #include "os/os.h"
 #include "sandbox/container/prepared.h"
 
@@ -19,6 +21,7 @@ struct Holdings {
   base::Fd memory;  // readable when the memory limit was met
   priv::NamespaceNetwork network;
   std::uint32_t owner = 0;
+  std::optional<std::uint32_t> only_uid;  // with a user namespace of the caller's own
 };
 
 class Container final : public Sandbox {
@@ -33,7 +36,7 @@ class Container final : public Sandbox {
   [[nodiscard]] int oom_fd() const override { return held_.memory.get(); }
   [[nodiscard]] CaptureSockets& capture() override { return held_.capture; }
   [[nodiscard]] std::uint32_t host_uid(std::uint32_t inside) const override {
-    return held_.owner + inside;
+    return held_.only_uid.value_or(held_.owner + inside);
   }
   [[nodiscard]] base::Result<Counters> counters() override;
   [[nodiscard]] base::Status prepare_commands() override;

@@ -244,6 +244,15 @@ const Failure kFailures[] = {
        ASSERT_TRUE(os::open(plan.state_dir + "/patterns", O_CREAT | O_WRONLY, 0600));
      },
      "MountDisk: "},
+    {"a user's plan that root starts",
+     [](auto& plan, auto&) {
+       plan.rights = plan::Rights::user;
+       step<plan::MapUsers>(plan).count = 1;
+     },
+     "MapUsers: a plan for user is started by root"},
+    {"a map of one id with root's rights",
+     [](auto& plan, auto&) { step<plan::MapUsers>(plan).count = 1; },
+     "MapUsers: a plan for root is started by root"},
     {"landlock path that is not there",
      [](auto& plan, auto&) { step<plan::Landlock>(plan).read = {"/nowhere"}; },
      "Landlock: landlock: open: ENOENT"},

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,7 @@ constexpr const char* kTrust = "/.trust";  // and the bundle while it is bound o
 // Within the folder that /proc is mounted over, so that nobody ever sees them.
 constexpr const char* kEmptyFile = "/proc/file";
 constexpr const char* kEmptyFolder = "/proc/folder";
+constexpr const char* kMeminfo = "/proc/meminfo";
 constexpr int kControl = 3;  // cerco-init's only descriptor besides 0 to 2
 
 class Inner {
@@ -60,6 +62,7 @@ class Inner {
   base::Status act(const plan::TrustBundle& step);
   base::Status act(const plan::MountDisk& step);
   base::Status act(const plan::MountDev& step);
+  base::Status act(const plan::MountCgroups& step);
   base::Status act(const plan::MountProc& step);
   base::Status act(const plan::PivotRoot& step);
 
@@ -78,7 +81,11 @@ class Inner {
   base::Status enter_user_namespace();
   base::Status attach_at(int mount, const std::string& target, Place kind);
   base::Status cover(const std::string& path);
+  base::Status show_meminfo();
+  base::Status bind_group(const std::string& group, const std::string& target);
   base::Status keep_read_only(const std::string& path);
+  base::Status make_memory_disk();
+  base::Status bind_device(const char* path, unsigned major, unsigned minor);
   base::Status mount_in_dev(const char* kind, const char* path,
                             std::initializer_list<priv::MountOption> options);
   base::Status execute();
@@ -147,6 +154,9 @@ base::Status Inner::open_proc() {
 }
 
 base::Status Inner::act(const plan::Rlimits& step) {
+  // Init's as well, with what it starts: no command could get more again.
+  if (step.processes != 0) TRY(as_status(confine::limit_processes(step.processes)));
+  if (step.processors != 0) TRY(os::use_processors(step.processors));
   return as_status(confine::rlimits(step.files));
 }
 
@@ -224,8 +234,28 @@ base::Status Inner::act(const plan::TrustBundle& step) {
   return {};
 }
 
-base::Status Inner::act(const plan::MountDisk&) {
-  TRY(receive_parts());
+// A tmpfs that the starter holds as well, to see how full it is.
+base::Status Inner::make_memory_disk() {
+  disk_ = TRY(priv::new_mount(badge(), "tmpfs",
+                              {{"size", prepared_.disk_size.c_str()},
+                               {"nr_inodes", prepared_.disk_inodes.c_str()},
+                               {"mode", "0755"}},
+                              kNoSuid | kNoDev));
+  for (const auto& folder : prepared_.disk_folders) {
+    TRY(priv::make_disk_folder(badge(), disk_.get(), folder.name, folder.mode, prepared_.workload));
+  }
+  const int fds[] = {disk_.get()};
+  Note note;
+  note.kind = NoteKind::disk;
+  return send_note(ends_.channel, note, fds);
+}
+
+base::Status Inner::act(const plan::MountDisk& step) {
+  if (step.store == plan::Store::memory) {
+    TRY(make_memory_disk());
+  } else {
+    TRY(receive_parts());
+  }
   TRY(attach_at(disk_.get(), kDisk, Place::folder));
   for (const auto& folder : prepared_.disk_folders) {
     const base::Fd top = TRY(priv::find_in(root_.get(), kDisk));
@@ -239,7 +269,22 @@ base::Status Inner::act(const plan::MountDisk&) {
   return {};
 }
 
-base::Status Inner::act(const plan::MountDev&) {
+// What is bound is the kernel's own device, whatever somebody may have put into the host's /dev.
+base::Status Inner::bind_device(const char* path, unsigned major, unsigned minor) {
+  const base::Fd source = TRY_IN(
+      "host", os::openat2(AT_FDCWD, path, O_PATH, 0, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
+  struct stat status = {};
+  if (::fstat(source.get(), &status) != 0) return base::system_error(path);
+  if (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(major, minor)) {
+    return base::system_error(std::string("device ") + path, ENODEV);
+  }
+  const base::Fd device =
+      TRY_IN(path, priv::clone_tree(badge(), inside_, source.get(), "", Depth::one));
+  TRY(priv::set_attributes(badge(), inside_, device.get(), kNoSuid | kNoExec, Depth::one));
+  return attach_at(device.get(), path, Place::file);
+}
+
+base::Status Inner::act(const plan::MountDev& step) {
   struct Device {
     const char* path;
     unsigned major;
@@ -260,6 +305,10 @@ base::Status Inner::act(const plan::MountDev&) {
   TRY(attach_at(dev.get(), "/dev", Place::folder));
   const int root = root_.get();
   for (const auto& [path, major, minor] : kDevices) {
+    if (step.devices == plan::Devices::bound) {
+      TRY(bind_device(path, major, minor));
+      continue;
+    }
     TRY(priv::make_device(badge(), inside_, root, path, major, minor, prepared_.owner));
   }
   for (const auto& [path, text] : kLinks) {
@@ -278,6 +327,26 @@ base::Status Inner::mount_in_dev(const char* kind, const char* path,
   return priv::attach(badge(), inside_, made.get(), place.get());
 }
 
+base::Status Inner::bind_group(const std::string& group, const std::string& target) {
+  const base::Fd source =
+      TRY_IN("host", os::openat2(AT_FDCWD, group, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS));
+  const base::Fd tree =
+      TRY_IN(group, priv::clone_tree(badge(), inside_, source.get(), "", Depth::one));
+  TRY(priv::set_attributes(badge(), inside_, tree.get(), kReadOnly | kNoSuid | kNoDev | kNoExec,
+                           Depth::one));
+  return attach_at(tree.get(), target, Place::folder);
+}
+
+// Within the cgroup namespace the own group is the top of its hierarchy, as these mounts say too.
+base::Status Inner::act(const plan::MountCgroups&) {
+  const auto& shown = prepared_.shown_groups;
+  if (shown.size() != 1 || shown.front().target != kCgroups) {
+    TRY(priv::make_place(badge(), inside_, root_.get(), kCgroups, Place::folder, prepared_.owner));
+  }
+  for (const auto& group : shown) TRY(bind_group(group.source, group.target));
+  return {};
+}
+
 base::Status Inner::act(const plan::MountProc& step) {
   const int root = root_.get();
   masks_ = TRY(priv::make_place(badge(), inside_, root, "/proc", Place::folder, prepared_.owner));
@@ -285,10 +354,23 @@ base::Status Inner::act(const plan::MountProc& step) {
     TRY(priv::write_file(badge(), inside_, root, kEmptyFile, {}, 0444, prepared_.owner));
     TRY(priv::make_folder(badge(), inside_, root, kEmptyFolder, 0555, prepared_.owner));
   }
+  if (!step.meminfo.empty()) {
+    TRY(priv::write_file(badge(), inside_, root, kMeminfo, step.meminfo, 0444, prepared_.owner));
+  }
   TRY(attach_at(proc_.get(), "/proc", Place::folder));
   for (const auto& path : step.read_only) TRY_IN(path, keep_read_only(path));
   for (const auto& path : step.masks) TRY_IN(path, cover(path));
-  return {};
+  if (step.meminfo.empty()) return {};
+  return show_meminfo();
+}
+
+base::Status Inner::show_meminfo() {
+  const base::Fd place = TRY(priv::find_in(root_.get(), kMeminfo));
+  const base::Fd ours =
+      TRY(priv::clone_tree(badge(), inside_, masks_.get(), "meminfo", Depth::one));
+  TRY(priv::set_attributes(badge(), inside_, ours.get(), kReadOnly | kNoSuid | kNoDev | kNoExec,
+                           Depth::one));
+  return priv::attach(badge(), inside_, ours.get(), place.get());
 }
 
 // A kernel that does not have the file has nothing to hide.
@@ -327,6 +409,8 @@ base::Status Inner::act(const plan::Landlock& step) {
 }
 
 base::Status Inner::act(const plan::DropCapabilities&) {
+  // With one uid for all there is nobody to become.
+  if (prepared_.own_space) return as_status(confine::start_with(confine::kNone));
   return as_status(confine::start_with(confine::bit(CAP_SETUID) | confine::bit(CAP_SETGID) |
                                        confine::bit(CAP_KILL)));
 }
@@ -336,14 +420,14 @@ base::Status Inner::receive_parts() {
   if (init_.open()) return {};
   ReceivedNote parts = TRY(receive_note(ends_.channel));
   const std::size_t expected =
-      1U + (prepared_.user_space ? 1U : 0U) + (prepared_.disk != nullptr ? 1U : 0U);
+      1U + (prepared_.user_space ? 1U : 0U) + (prepared_.disk_from_outside() ? 1U : 0U);
   if (parts.end || parts.note.kind != NoteKind::parts || parts.count != expected) {
     return base::system_error("start channel", EPROTO);
   }
   std::size_t next = 0;
   init_ = std::move(parts.fds[next++]);
   if (prepared_.user_space) user_space_ = std::move(parts.fds[next++]);
-  if (prepared_.disk != nullptr) disk_ = std::move(parts.fds[next++]);
+  if (prepared_.disk_from_outside()) disk_ = std::move(parts.fds[next++]);
   return {};
 }
 
@@ -359,8 +443,10 @@ base::Status Inner::null_streams() {
 }
 
 base::Status Inner::enter_user_namespace() {
-  if (!prepared_.user_space) return {};
-  TRY(priv::enter_user_namespace(badge(), inside_, user_space_.get()));
+  if (!prepared_.user_space && !prepared_.own_space) return {};
+  if (prepared_.user_space) {
+    TRY(priv::enter_user_namespace(badge(), inside_, user_space_.get()));
+  }
   return priv::forbid_user_namespaces(badge(), inside_, user_limits_.get());
 }
 

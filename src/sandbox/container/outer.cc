@@ -1,5 +1,6 @@
 // The process between the starter and the sandbox: what must be done before the namespaces exist,
-// and the user namespace, which has to exist before its maps can be written from outside.
+// and the user namespace, which has to exist before its maps can be written from outside. Started
+// by an ordinary user it begins in a user namespace already, which then owns all the others.
 #include "sandbox/container/outer.h"
 
 #include <sched.h>
@@ -43,6 +44,9 @@ base::Status carry_out(const Prepared& prepared, const priv::Groups& groups,
                        const StartEnds& ends) {
   TRY(priv::die_with_parent(Rights::badge()));
   TRY(enter_cgroup(prepared, groups));
+  if (prepared.own_space) {
+    TRY_IN("MapUsers", priv::map_own_ids(Rights::badge(), prepared.caller, kWorkload));
+  }
   TRY_IN("CloneNamespaces", clone_namespaces(prepared, ends));
   TRY_IN("MapUsers", map_users(prepared, ends));
   return {};
@@ -56,6 +60,8 @@ void run_outer(const Prepared& prepared, const priv::Groups& groups, const Start
   }
   ::close(ends.channel);
   ::close(ends.control);
+  // In the caller's own namespace it would count as a process of the sandbox.
+  if (prepared.own_space) ::_exit(0);
   while (true) ::pause();
 }
 

@@ -27,11 +27,26 @@ constexpr std::array<Space, 6> kSpaces = {{{"mount", CLONE_NEWNS},
                                            {"uts", CLONE_NEWUTS},
                                            {"cgroup", CLONE_NEWCGROUP}}};
 
+// What a plan says of rights must be so: root's own uid is never mapped into a sandbox, and a user
+// has no other to map.
+base::Status check_rights(const plan::Plan& plan) {
+  const bool root = priv::own_ids().uid == 0;
+  const auto* map = plan::step_of<plan::MapUsers>(plan);
+  const bool one = map != nullptr && map->count == 1;
+  const bool as_user = plan.rights == plan::Rights::user;
+  if (root != as_user && (map == nullptr || one == as_user)) return {};
+  return base::bad_input("MapUsers",
+                         fmt::format("a plan for {} is started by {}", plan::to_string(plan.rights),
+                                     root ? "root" : "a user"),
+                         "a plan that was made with the rights of who starts it");
+}
+
 base::Status take_kinds(const std::vector<std::string>& kinds, Prepared& prepared) {
+  const bool own = prepared.plan->rights == plan::Rights::user;
   for (const auto& kind : kinds) {
     const auto* space = std::ranges::find(kSpaces, kind, &Space::name);
     if (kind == "user") {
-      prepared.user_space = true;
+      (own ? prepared.own_space : prepared.user_space) = true;
     } else if (kind == "time") {
       prepared.clocks = true;
     } else if (space != kSpaces.end()) {
@@ -92,6 +107,23 @@ DiskFolder disk_folder(const std::string& target) {
   return folder;
 }
 
+// Where tools look for them: version 2 is the whole of /sys/fs/cgroup, beside version 1 it is
+// `unified` there.
+std::vector<ShownGroup> shown_groups(const plan::Plan& plan) {
+  const auto is_v1 = [](const plan::CgroupPlan::Group& group) {
+    return group.where.kind == plan::CgroupKind::v1;
+  };
+  const bool mixed = std::ranges::any_of(plan.cgroup.groups, is_v1);
+  std::vector<ShownGroup> shown;
+  for (const auto& group : plan.cgroup.groups) {
+    std::string target = kCgroups;
+    if (mixed) target += "/" + (is_v1(group) ? group.controller : "unified");
+    if (std::ranges::find(shown, target, &ShownGroup::target) != shown.end()) continue;
+    shown.push_back({group.where.path + "/" + std::string(priv::kGroupPrefix) + plan.run, target});
+  }
+  return shown;
+}
+
 }  // namespace
 
 base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
@@ -99,11 +131,13 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
   prepared.plan = &plan;
   prepared.inputs = &inputs;
   prepared.workload = kWorkload;
+  TRY(check_rights(plan));
   prepared.enters_cgroup = plan::step_of<plan::EnterCgroup>(plan) != nullptr;
   if (const auto* clone = plan::step_of<plan::CloneNamespaces>(plan)) {
     TRY(take_kinds(clone->kinds, prepared));
   }
-  if (prepared.user_space != (plan::step_of<plan::MapUsers>(plan) != nullptr)) {
+  const bool space = prepared.user_space || prepared.own_space;
+  if (space != (plan::step_of<plan::MapUsers>(plan) != nullptr)) {
     return base::bad_input("MapUsers", "a user namespace and its map go together", {});
   }
   if (const auto* capture = plan::step_of<plan::Capture>(plan))
@@ -116,7 +150,15 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
   }
   if (const auto* dev = plan::step_of<plan::MountDev>(plan))
     prepared.shm_size = size_option(dev->shm_size);
+  if (plan::step_of<plan::MountCgroups>(plan) != nullptr) {
+    prepared.shown_groups = shown_groups(plan);
+  }
   prepared.disk = plan::step_of<plan::MountDisk>(plan);
+  if (prepared.disk != nullptr && !prepared.disk_from_outside()) {
+    prepared.disk_size = size_option(prepared.disk->size);
+    prepared.disk_inodes = std::to_string(prepared.disk->inodes);
+  }
+  if (prepared.own_space) prepared.caller = priv::own_ids();
   if (prepared.disk != nullptr) {
     for (const auto& target : prepared.disk->targets) {
       if (!target.starts_with('/')) return base::bad_input("MountDisk", target, "an absolute path");

@@ -18,25 +18,43 @@ struct DiskFolder {
   std::uint32_t mode = 0755;
 };
 
+// A group of the sandbox as it sees it itself.
+struct ShownGroup {
+  std::string source;
+  std::string target;
+};
+inline constexpr const char* kCgroups = "/sys/fs/cgroup";
+
 struct Prepared {
   const plan::Plan* plan = nullptr;
   const Inputs* inputs = nullptr;
   std::uint64_t spaces = 0;  // CLONE_NEW… flags of the inner process
-  bool user_space = false;
+  bool user_space = false;   // of a lease: made and mapped from outside, entered last
+  bool own_space = false;    // the caller's own: the outer process begins in it
   bool clocks = false;
   bool enters_cgroup = false;
-  std::uint32_t owner = 0;     // host uid of root inside
-  std::uint32_t workload = 0;  // host uid of the workload
+  // Whom what is made inside belongs to: host uids of root inside and of the workload, and with
+  // own_space its one uid, by its name inside.
+  std::uint32_t owner = 0;
+  std::uint32_t workload = 0;
+  priv::Ids caller;  // with own_space
   priv::NamespaceNetwork network;
   std::string interface;  // rtnetlink messages
   std::string rules;      // nf_tables batch
   std::string root_size;  // mount options as text
   std::string shm_size;
   std::vector<DiskFolder> disk_folders;
+  std::vector<ShownGroup> shown_groups;
   const plan::MountDisk* disk = nullptr;
+  std::string disk_size;  // of one in memory
+  std::string disk_inodes;
 
   [[nodiscard]] bool has(plan::Protection protection) const {
     return plan->protections.contains(protection);
+  }
+  // Whether the starter makes the disk, and hands it in.
+  [[nodiscard]] bool disk_from_outside() const {
+    return disk != nullptr && disk->store == plan::Store::image;
   }
 };
 

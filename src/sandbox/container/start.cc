@@ -75,6 +75,11 @@ base::Status Start::reserve() {
   }
   prepared_.owner = held_.owner;
   prepared_.workload = held_.owner + kWorkload;
+  if (prepared_.own_space) {
+    held_.only_uid = prepared_.caller.uid;
+    prepared_.owner = kWorkload;
+    prepared_.workload = kWorkload;
+  }
   held_.network = prepared_.network;
   if (!prepared_.enters_cgroup) return {};
   const auto specs = group_specs(plan);
@@ -87,8 +92,10 @@ base::Status Start::reserve() {
 base::Status Start::clone_outer() {
   channel_ = TRY(make_pair());
   control_ = TRY(make_pair());
+  const int cgroup = held_.groups.v2();
   const priv::Cloned cloned =
-      TRY_IN("EnterCgroup", priv::clone_process(badge(), 0, 0, held_.groups.v2()));
+      prepared_.own_space ? TRY_IN("MapUsers", priv::clone_into_own_space(badge(), cgroup))
+                          : TRY_IN("EnterCgroup", priv::clone_process(badge(), 0, 0, cgroup));
   if (cloned.pid == 0) {
     channel_.ours.reset();
     control_.ours.reset();
@@ -101,7 +108,7 @@ base::Status Start::clone_outer() {
 }
 
 base::Status Start::make_disk() {
-  if (prepared_.disk == nullptr) return {};
+  if (!prepared_.disk_from_outside()) return {};
   held_.disk = TRY(priv::make_disk(badge(), prepared_.plan->state_dir,
                                    {prepared_.disk->size, prepared_.disk->inodes}));
   for (const auto& folder : prepared_.disk_folders) {
@@ -125,7 +132,7 @@ base::Status Start::give_parts() {
   std::size_t count = 0;
   fds[count++] = init_.get();
   if (prepared_.user_space) fds[count++] = user_space_.get();
-  if (prepared_.disk != nullptr) fds[count++] = held_.disk.get();
+  if (prepared_.disk_from_outside()) fds[count++] = held_.disk.get();
   Note note;
   note.kind = NoteKind::parts;
   const auto sent = send_note(channel_.ours.get(), note, {fds, count});
@@ -147,6 +154,10 @@ base::Status Start::take(ReceivedNote& received) {
       return give_parts();
     case NoteKind::sockets:
       return take_sockets(received);
+    case NoteKind::disk:
+      if (received.count != 1) return base::system_error("start channel", EPROTO);
+      held_.disk = std::move(received.fds[0]);
+      return {};
     case NoteKind::failed: {
       base::Error error =
           base::system_error(std::string(received.note.said()), received.note.number).error();
@@ -223,7 +234,7 @@ base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan,
 
 base::Status prepare_spare(const plan::Plan& plan) {
   const auto* disk = plan::step_of<plan::MountDisk>(plan);
-  if (disk == nullptr) return {};
+  if (disk == nullptr || disk->store == plan::Store::memory) return {};
   return priv::fill_shelf(badge(), plan.state_dir, {disk->size, disk->inodes});
 }
 

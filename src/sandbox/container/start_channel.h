@@ -14,6 +14,7 @@ enum class NoteKind : std::uint32_t {
   cloned,      // from outer.cc: `number` is the pid of what will be init
   user_space,  // from outer.cc: it has left for a user namespace of its own
   sockets,  // from inner.cc: descriptors of the capture sockets, then of the packet rules' socket
+  disk,     // from inner.cc: a descriptor of the disk in memory
   failed,   // from either: `number` is an errno, `text` says where
   parts,    // to inner.cc: descriptors of cerco-init, the user namespace and the disk
 };
