@@ -2,22 +2,11 @@
 #include <algorithm>
 
 #include "broker/broker.h"
-#include "http/http.h"
 #include "os/os.h"
 
 namespace broker {
 
 namespace {
-
-http::Slot slot_of(const policy::Inject& inject) {
-  if (inject.kind == policy::InjectKind::header) {
-    return http::header_slot(inject.header, inject.format);
-  }
-  http::Slot slot;
-  slot.basic = true;
-  slot.user = inject.user;
-  return slot;
-}
 
 base::Status usable(const std::string& name, const base::Secret& secret) {
   if (secret.empty()) return base::bad_input(name, "the secret is empty", {});
@@ -104,13 +93,7 @@ Vault::Decision Vault::decide(const plan::LeaseRequest& request) {
 }
 
 plan::LeaseAnswer Vault::lend(const Decision& decision) const {
-  const http::Slot slot = slot_of(plan_->policy.credentials[decision.index].inject);
-  const std::string_view secret = held_[decision.index].secret.reveal();
-  plan::LeaseAnswer answer;
-  answer.header = slot.header;
-  answer.value = http::render(slot, secret);
-  answer.secret = secret;
-  return answer;
+  return {.secret = std::string(held_[decision.index].secret.reveal())};
 }
 
 std::vector<std::size_t> Vault::revoke(std::string_view credential) {

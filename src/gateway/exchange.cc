@@ -28,7 +28,8 @@ class Exchange {
       scan_.emplace(s_.marked);
     }
     up_.text = http::write_request(s_.request);
-    up_.secret = !s_.secret_fields.empty();
+    up_.secret = !s_.secret_fields.empty() || s_.secret_target;
+    if (s_.secret_target) base::wipe(s_.request.target);
     for (http::Field& field : s_.request.fields) {
       if (std::ranges::find(s_.secret_fields, field.name) != s_.secret_fields.end()) {
         base::wipe(field.value);

@@ -10,6 +10,37 @@ namespace gateway {
 namespace {
 
 constexpr std::size_t kRead = std::size_t{16} * 1024;
+
+// Where in the request a secret stands once it is injected.
+struct SecretPlaces {
+  std::vector<std::string> fields;
+  bool target = false;
+  bool body = false;
+};
+
+SecretPlaces secret_places(const Credentials& credentials, const Handling& handling) {
+  SecretPlaces places;
+  for (const Injection& injection : handling.injections) {
+    const http::Slot& slot = credentials.slot_of(injection.credential);
+    switch (slot.place) {
+      case http::Place::header:
+      case http::Place::basic:
+        places.fields.push_back(slot.header);
+        break;
+      case http::Place::query:
+      case http::Place::path:
+        places.target = true;
+        break;
+      case http::Place::body:
+        places.body = true;
+        break;
+      case http::Place::none:
+        break;
+    }
+  }
+  return places;
+}
+
 }  // namespace
 
 HttpSession::HttpSession(Connection& connection, const Target& target, http::Leg leg)
@@ -40,6 +71,9 @@ asio::awaitable<HttpSession::Next> HttpSession::serve_one() {
   asked.since = Clock::now();
   if (auto rejection = admit(**length, asked)) co_return co_await reject(*rejection);
   decide(asked);
+  if (asked.verdict.allow && !asked.handling.bodies.empty() && !co_await look_into_body(asked)) {
+    co_return Next::end;
+  }
   if (asked.verdict.allow) {
     // Counted before anything is waited for: requests of other connections come meanwhile.
     count(asked, 1);
@@ -207,33 +241,15 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
     ended(asked, 502, {.problem = problem});
     co_return co_await refuse(asked, 502, problem);
   }
-  for (const std::string& name : asked.handling.strip) http::remove_fields(asked.head.fields, name);
-  std::vector<std::string> secret_fields;
   if (core_.credentials.any()) {
+    core_.credentials.strip(asked.head, asked.handling);
     // What comes back must be readable, and whole, for a secret to be taken out of it (N164).
     http::set_field(asked.head.fields, "accept-encoding", "identity");
     http::remove_fields(asked.head.fields, "range");
     http::remove_fields(asked.head.fields, "if-range");
-    if (!asked.handling.injections.empty()) {
-      const auto refused = co_await core_.credentials.inject(connection_, asked.head, asked.request,
-                                                             asked.handling, verified_tls_);
-      if (connection_.stopped()) co_return Next::end;
-      if (!refused) {
-        ended(asked, 502, {.problem = "broker"});
-        co_return co_await refuse(asked, 502, "broker");
-      }
-      if (!refused->empty()) {
-        asked.verdict.allow = false;
-        asked.verdict.reason = *refused;
-        asked.handling.reason = *refused;
-        if (!co_await record(asked)) co_return Next::end;
-        co_return co_await refuse(asked, 403, *refused);
-      }
-      for (const Injection& injection : asked.handling.injections) {
-        secret_fields.push_back(core_.credentials.header_of(injection.credential));
-      }
-    }
+    if (const auto over = co_await inject(asked)) co_return *over;
   }
+  const SecretPlaces secret = secret_places(core_.credentials, asked.handling);
   const policy::Egress* rule = rule_of(core_, asked.verdict);
   ExchangeEnd end =
       co_await exchange({.connection = connection_,
@@ -245,7 +261,9 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
                          .most_body = rule != nullptr ? rule->max_body : policy::kUnlimited,
                          .budget = budget_of(core_, asked.verdict),
                          .cookies = asked.handling.drop_cookies ? Cookies::drop : Cookies::pass,
-                         .secret_fields = std::move(secret_fields)});
+                         .secret_fields = secret.fields,
+                         .secret_target = secret.target});
+  if (secret.body) from_client_.scrub();
   co_return co_await after(asked, std::move(end));
 }
 

@@ -44,6 +44,10 @@ class HttpSession {
   [[nodiscard]] std::optional<http::Rejection> admit(std::size_t length, Asked& asked);
   void write_host_as_judged(http::RequestHead& head) const;
   void decide(Asked& asked);
+  // Reads the body and lets the credentials look into it; false: the client is gone.
+  asio::awaitable<bool> look_into_body(Asked& asked);
+  // Puts the secrets in. What is to become of the request: nothing where it may go.
+  asio::awaitable<std::optional<Next>> inject(Asked& asked);
   [[nodiscard]] std::string budget_problem(const Asked& asked) const;
   void count(const Asked& asked, int requests);
   asio::awaitable<void> find_way(Asked& asked);

@@ -86,18 +86,7 @@ class TerminateTest : public ::testing::Test {
   explicit TerminateTest(const std::set<plan::Protection>& without = {}) : world(kPolicy, without) {
     world.authority = &inside;
     world.roots = outside.pem();
-    world.broker = [](const plan::LeaseRequest& request) {
-      plan::LeaseAnswer answer{
-          .header = "authorization", .value = "Bearer " + kSecret, .secret = kSecret};
-      if (request.credential == "basic") {
-        answer.value = "Basic " + base::base64("git:" + kSecret);
-      }
-      if (request.credential == "here") {
-        answer.header = "x-key";
-        answer.value = kSecret;
-      }
-      return answer;
-    };
+    world.broker = [](const plan::LeaseRequest&) { return plan::LeaseAnswer{.secret = kSecret}; };
   }
 
   // A TLS server for that name which answers each request with what `answer` makes of its head.
@@ -519,10 +508,7 @@ TEST_F(TerminateTest, AnswersOfBoundHostsAreWholeAndReadable) {
 
 // N111
 TEST_F(TerminateTest, ASecretWithALineBreakGoesNowhere) {
-  world.broker = [](const plan::LeaseRequest&) {
-    return plan::LeaseAnswer{
-        .header = "authorization", .value = "Bearer a\r\nX: b", .secret = "a\r\nX: b"};
-  };
+  world.broker = [](const plan::LeaseRequest&) { return plan::LeaseAnswer{.secret = "a\r\nX: b"}; };
   const auto server = serve("api.example.com");
   EXPECT_TRUE(talk_one("api.example.com", get("api.example.com", "/v1/me", kBearer))
                   .contains("X-Cerco-Deny: credential-value"));

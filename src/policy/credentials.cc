@@ -85,23 +85,32 @@ Fault check_user(std::string_view text) {
   return {"no user name", "expected a user name without colon"};
 }
 
+Fault check_field(std::string_view text) {
+  if (!text.empty() && text.size() <= 128 && is_header_value(text)) return {};
+  return {"no name of a field", "expected the name of one field such as \"api_key\""};
+}
+
 base::Status read_inject(const At& at, Inject& out) {
+  const auto kind = [&out](InjectKind one, const std::function<base::Status(const At&)>& read) {
+    return [&out, one, read](const At& a) -> base::Status {
+      out.kind = one;
+      return read(a);
+    };
+  };
+  constexpr std::uint64_t kMostSegments = 64;
   TRY(read_table(at, {{"header", canon_into(out.header, injected_header)},
                       {"format", string_into(out.format, check_format)},
-                      {"basic",
-                       [&](const At& a) {
-                         out.kind = InjectKind::basic;
-                         return string_into(out.user, check_user)(a);
-                       }},
-                      {"query", later},
-                      {"path", later},
-                      {"body", later},
+                      {"basic", kind(InjectKind::basic, string_into(out.user, check_user))},
+                      {"query", kind(InjectKind::query, string_into(out.field, check_field))},
+                      {"path", kind(InjectKind::path,
+                                    count_into(out.segment, kMostSegments, Unlimited::refused))},
+                      {"body", kind(InjectKind::body, string_into(out.field, check_field))},
                       {"sigv4", later},
                       {"mtls", later},
                       {"postgres", later}}));
-  TRY(want_one(at, {"header", "basic"}));
+  TRY(want_one(at, {"header", "basic", "query", "path", "body"}));
   if (out.kind == InjectKind::basic && at.node.find("format") != nullptr) {
-    return at.bad("format beside basic", "expected format beside header");
+    return at.bad("format beside basic", "expected format beside another place");
   }
   return {};
 }

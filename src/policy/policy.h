@@ -231,16 +231,19 @@ struct Source {
   }
 };
 
-enum class InjectKind { header, basic, last_ = basic };  // the places that are built
+// The places that are built.
+enum class InjectKind { header, basic, query, path, body, last_ = body };
 struct Inject {
   InjectKind kind = InjectKind::header;
   std::string header = "authorization";  // lower case
-  std::string format = "{secret}";       // header: text around {secret}
+  std::string format = "{secret}";       // text around {secret}: all but basic
   std::string user;                      // basic
+  std::string field;                     // query: the parameter; body: of a form or a JSON object
+  std::uint64_t segment = 0;             // path: from 1
   bool operator==(const Inject&) const = default;
   template <class W>
   void fields(W& w) {
-    w(kind, header, format, user);
+    w(kind, header, format, user, field, segment);
   }
 };
 

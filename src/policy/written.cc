@@ -214,12 +214,24 @@ Node source(const Source& from) {
 
 Node inject(const Inject& from) {
   Node node;
-  if (from.kind == InjectKind::basic) {
-    add(node, "basic", text(from.user));
-  } else {
-    add(node, "header", text(from.header));
-    add(node, "format", text(from.format));
+  switch (from.kind) {
+    case InjectKind::header:
+      add(node, "header", text(from.header));
+      break;
+    case InjectKind::basic:
+      add(node, "basic", text(from.user));
+      return node;
+    case InjectKind::query:
+      add(node, "query", text(from.field));
+      break;
+    case InjectKind::path:
+      add(node, "path", count(from.segment));
+      break;
+    case InjectKind::body:
+      add(node, "body", text(from.field));
+      break;
   }
+  add(node, "format", text(from.format));
   return node;
 }
 
