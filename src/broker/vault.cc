@@ -8,9 +8,12 @@ namespace broker {
 
 namespace {
 
-base::Status usable(const std::string& name, const base::Secret& secret) {
+base::Status usable(const policy::Credential& credential, const base::Secret& secret) {
+  const std::string& name = credential.name;
   if (secret.empty()) return base::bad_input(name, "the secret is empty", {});
-  if (base::has_control(secret.reveal())) {
+  // A certificate with its key is text of many lines, and goes into no request.
+  const bool lines = credential.inject.kind == policy::InjectKind::mtls;
+  if (!lines && base::has_control(secret.reveal())) {
     return base::bad_input(name, "the secret has a line break or another control character",
                            "one line of text");
   }
@@ -47,7 +50,7 @@ base::Result<Vault> Vault::open(const plan::Plan& plan, std::vector<base::Fd> se
   for (std::size_t i = 0; i < credentials.size(); ++i) {
     const std::string& name = credentials[i].name;
     Held held{.secret = TRY_IN(name, os::take_secret(secrets[i].get(), kMaxSecret))};
-    TRY(usable(name, held.secret));
+    TRY(usable(credentials[i], held.secret));
     for (const plan::Placeholder& placeholder : plan.placeholders) {
       if (placeholder.credential == name) held.placeholders.push_back(placeholder.value);
     }

@@ -133,6 +133,8 @@ struct KnownRun {
 // RUN of the contract: an exact name, else an exact id, else a unique prefix of an id. not_found
 // else.
 [[nodiscard]] base::Result<KnownRun> find_run(const World& world, std::string_view text);
+// RUN as everywhere, and also a run of which only the journal is left.
+[[nodiscard]] base::Result<std::string> find_journal(const World& world, const std::string& text);
 // Whether text has the form of an id: 12 characters of a-z2-7.
 [[nodiscard]] bool is_run_id(std::string_view text);
 
@@ -165,6 +167,9 @@ base::Result<int> version(const World& world, const Parsed& parsed);
 base::Result<int> log(const World& world, const Parsed& parsed);
 base::Result<int> log_show(const World& world, const Parsed& parsed);
 base::Result<int> log_verify(const World& world, const Parsed& parsed);
+base::Result<int> credential_ls(const World& world, const Parsed& parsed);
+base::Result<int> credential_show(const World& world, const Parsed& parsed);
+base::Result<int> credential_test(const World& world, const Parsed& parsed);
 base::Result<int> policy_show(const World& world, const Parsed& parsed);
 base::Result<int> why(const World& world, const Parsed& parsed);
 

@@ -15,18 +15,6 @@ std::string journal_dir(const World& world) {
   return world.state_dir + "/journal";
 }
 
-// RUN as everywhere, and also a run of which only the journal is left.
-base::Result<std::string> find_journal(const World& world, const std::string& text) {
-  const auto known = find_run(world, text);
-  if (known) return known->id;
-  std::vector<std::string> by_prefix;
-  for (const std::string& run : TRY(journal::runs(journal_dir(world)))) {
-    if (!text.empty() && run.starts_with(text)) by_prefix.push_back(run);
-  }
-  if (by_prefix.size() == 1) return by_prefix[0];
-  return std::unexpected(known.error());
-}
-
 // Seconds of "90s", "10m", "2h", "7d".
 std::optional<std::int64_t> seconds_of(std::string_view text) {
   static constexpr std::array<std::pair<char, std::int64_t>, 4> kUnits = {
@@ -130,6 +118,17 @@ class Output {
 };
 
 }  // namespace
+
+base::Result<std::string> find_journal(const World& world, const std::string& text) {
+  const auto known = find_run(world, text);
+  if (known) return known->id;
+  std::vector<std::string> by_prefix;
+  for (const std::string& run : TRY(journal::runs(journal_dir(world)))) {
+    if (!text.empty() && run.starts_with(text)) by_prefix.push_back(run);
+  }
+  if (by_prefix.size() == 1) return by_prefix[0];
+  return std::unexpected(known.error());
+}
 
 base::Result<int> log(const World& world, const Parsed& parsed) {
   TRY(want_words("log", parsed, 0, "[-f] [--run R --type T --since D --host H --verdict V]"));

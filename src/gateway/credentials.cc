@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "gateway/token_endpoints.h"
+
 namespace gateway {
 namespace {
 
@@ -40,6 +42,9 @@ http::Slot slot_for(const policy::Inject& inject) {
       break;
     case policy::InjectKind::body:
       slot.place = http::Place::body;
+      break;
+    case policy::InjectKind::mtls:
+      slot.place = http::Place::none;
       break;
   }
   return slot;
@@ -139,11 +144,7 @@ Handling Credentials::handle(const http::RequestHead& head, const policy::Reques
     }
   }
   if (!judge_own(head, request, rule, handling)) return handling;
-  // A server cuts its frames where it likes, so that no secret can be taken out of them.
-  if (head.websocket && plan_.protections.contains(plan::Protection::redaction)) {
-    handling.reason = "credential-websocket";
-    return handling;
-  }
+  if (!judge_keys(request, handling)) return handling;
   if (handling.credential.empty() && !handling.injections.empty()) {
     handling.credential = plan_.policy.credentials[handling.injections.front().credential].name;
   }
@@ -170,6 +171,21 @@ bool Credentials::judge_finding(const http::Finding& finding, const policy::Requ
   handling.misuse = true;
   handling.reason = bound ? "credential-binding" : "credential-place";
   return false;
+}
+
+// Where new keys are handed out, a credential goes only if its binding names that place: the answer
+// would be a key that no binding covers (N166, N175, N176).
+bool Credentials::judge_keys(const policy::Request& request, Handling& handling) const {
+  if (!hands_out_keys(request.path)) return true;
+  const auto refused = [&](std::size_t index) {
+    const policy::Credential& credential = plan_.policy.credentials[index];
+    if (names_path(credential, request.path)) return false;
+    handling.credential = credential.name;
+    handling.reason = "credential-hands-out-keys";
+    return true;
+  };
+  return !plan_.protections.contains(plan::Protection::binding) ||
+         std::ranges::none_of(handling.injections, refused, &Injection::credential);
 }
 
 // What to do with keys that the agent brought itself, in whatever field a server may take one from:
@@ -223,8 +239,8 @@ void Credentials::strip(http::RequestHead& head, const Handling& handling) const
 
 // --- In a body ---------------------------------------------------------------------------------
 
-void Credentials::handle_body(const http::RequestHead& head, std::string_view body,
-                              Handling& handling) const {
+void Credentials::handle_body(const http::RequestHead& head, const policy::Request& request,
+                              std::string_view body, Handling& handling) const {
   const http::Fields kind = http::fields_of(head);
   for (const std::size_t index : handling.bodies) {
     const policy::Credential& credential = plan_.policy.credentials[index];
@@ -237,6 +253,7 @@ void Credentials::handle_body(const http::RequestHead& head, std::string_view bo
       return;
     }
   }
+  (void)judge_keys(request, handling);
 }
 
 // Whether the request may go on, with these values in the credential's field.
@@ -286,6 +303,32 @@ Credentials::Owned Credentials::owned_at(const policy::Request& request,
   return {.own = rule != nullptr ? rule->own : policy::Own::pass, .credential = {}};
 }
 
+// --- Client certificates -----------------------------------------------------------------------
+
+std::optional<std::size_t> Credentials::identity(const Handling& handling) const {
+  for (const Injection& injection : handling.injections) {
+    if (slots_[injection.credential].place == http::Place::none) return injection.credential;
+  }
+  return std::nullopt;
+}
+
+asio::awaitable<base::Result<plan::LeaseAnswer>> Credentials::certificate(Connection& connection,
+                                                                          policy::Request request,
+                                                                          std::size_t credential,
+                                                                          bool verifies) {
+  const std::string& name = plan_.policy.credentials[credential].name;
+  if (revoked(name)) co_return plan::LeaseAnswer{.refusal = "revoked"};
+  if (!desk_) co_return base::fail(base::Kind::peer, "broker", "is not there", {});
+  plan::LeaseAnswer answer = CO_TRY(co_await desk_->ask(connection, {.credential = name,
+                                                                     .host = request.host.name,
+                                                                     .port = request.port,
+                                                                     .method = request.method,
+                                                                     .path = request.path,
+                                                                     .verified_tls = verifies}));
+  if (answer.refusal.empty()) connection.credentials.push_back(name);
+  co_return answer;
+}
+
 // --- Leases ------------------------------------------------------------------------------------
 
 asio::awaitable<base::Result<std::string>> Credentials::inject(
@@ -293,6 +336,9 @@ asio::awaitable<base::Result<std::string>> Credentials::inject(
     Handling handling, bool verified_tls) {
   // All leases before the first secret goes in, so that a refused request holds none.
   Leased leased;
+  std::erase_if(handling.injections, [this](const Injection& injection) {
+    return slots_[injection.credential].place == http::Place::none;
+  });
   for (const Injection& injection : handling.injections) {
     const std::string& name = plan_.policy.credentials[injection.credential].name;
     if (revoked(name)) co_return "credential-revoked";

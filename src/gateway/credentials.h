@@ -46,9 +46,18 @@ class Credentials {
   // Looks at a request that the rules allow. `rule` is the egress rule that does.
   [[nodiscard]] Handling handle(const http::RequestHead& head, const policy::Request& request,
                                 const policy::Egress* rule) const;
+  // The credential whose certificate the upstream connection of this request is to show.
+  [[nodiscard]] std::optional<std::size_t> identity(const Handling& handling) const;
+  // Its lease: the certificate and its key, which go into a handshake that verifies the peer first.
+  // Wipe the answer. An error: the broker is gone.
+  asio::awaitable<base::Result<plan::LeaseAnswer>> certificate(Connection& connection,
+                                                               policy::Request request,
+                                                               std::size_t credential,
+                                                               bool verifies);
   // Looks into the body of a request for which handle() named `bodies`: adds injections, or says
   // why it is refused.
-  void handle_body(const http::RequestHead& head, std::string_view body, Handling& handling) const;
+  void handle_body(const http::RequestHead& head, const policy::Request& request,
+                   std::string_view body, Handling& handling) const;
   // Takes the agent's own keys out, where handle() says so.
   void strip(http::RequestHead& head, const Handling& handling) const;
   // Gets the leases, and once all are there puts the secrets into head and body; wipe both
@@ -74,6 +83,7 @@ class Credentials {
  private:
   [[nodiscard]] bool judge_finding(const http::Finding& finding, const policy::Request& request,
                                    Handling& handling) const;
+  [[nodiscard]] bool judge_keys(const policy::Request& request, Handling& handling) const;
   [[nodiscard]] bool judge_own(const http::RequestHead& head, const policy::Request& request,
                                const policy::Egress* rule, Handling& handling) const;
   [[nodiscard]] std::string target_without_own(const http::RequestHead& head) const;

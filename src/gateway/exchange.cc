@@ -243,6 +243,11 @@ void Exchange::take_redactors() {
 }
 
 Exchange::Step Exchange::take_final(http::ResponseHead head) {
+  // Frames of an extension that nobody asked for could not be read (RFC 6455 section 4.1).
+  if (head.websocket && http::find_field(head.fields, "sec-websocket-extensions") != nullptr &&
+      http::find_field(s_.request.fields, "sec-websocket-extensions") == nullptr) {
+    return fail("websocket-extension");
+  }
   response_body_.emplace(head.body, 502);
   end_.keep_upstream = head.keep_alive && head.body.framing != http::Framing::until_close;
   const http::Field* encoding = http::find_field(head.fields, "content-encoding");

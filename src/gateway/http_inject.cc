@@ -39,7 +39,7 @@ asio::awaitable<bool> HttpSession::look_into_body(Asked& asked) {
   if (problem.empty()) {
     from_client_.put_front(content);
     asked.head.body = {.framing = http::Framing::length, .length = content.size()};
-    core_.credentials.handle_body(asked.head, content, asked.handling);
+    core_.credentials.handle_body(asked.head, asked.request, content, asked.handling);
     problem = asked.handling.reason;
   } else {
     asked.handling.reason = problem;
@@ -52,6 +52,36 @@ asio::awaitable<bool> HttpSession::look_into_body(Asked& asked) {
   co_return true;
 }
 
+asio::awaitable<HttpSession::Next> HttpSession::refuse_lease(Asked& asked, std::string reason) {
+  asked.verdict.allow = false;
+  asked.verdict.reason = reason;
+  asked.handling.reason = reason;
+  if (!co_await record(asked)) co_return Next::end;
+  co_return co_await refuse(asked, 403, std::move(reason));
+}
+
+// One lease a request, also on a connection that is kept, so that uses are counted and an end is
+// noticed.
+asio::awaitable<std::optional<HttpSession::Next>> HttpSession::lease_certificate(
+    Asked& asked, std::string& certificate) {
+  const auto credential = core_.credentials.identity(asked.handling);
+  if (!credential) co_return std::nullopt;
+  if (leg_ != http::Leg::tls) co_return co_await refuse_lease(asked, "credential-tls");
+  auto answer = co_await core_.credentials.certificate(
+      connection_, asked.request, *credential, core_.holds(plan::Protection::upstream_verify));
+  if (connection_.stopped()) co_return Next::end;
+  if (!answer) {
+    ended(asked, 502, {.problem = "broker"});
+    co_return co_await refuse(asked, 502, "broker");
+  }
+  if (!answer->refusal.empty()) {
+    co_return co_await refuse_lease(asked, "credential-" + answer->refusal);
+  }
+  certificate = answer->secret;
+  base::wipe(answer->secret);
+  co_return std::nullopt;
+}
+
 asio::awaitable<std::optional<HttpSession::Next>> HttpSession::inject(Asked& asked) {
   if (asked.handling.injections.empty()) co_return std::nullopt;
   std::string content;
@@ -59,22 +89,15 @@ asio::awaitable<std::optional<HttpSession::Next>> HttpSession::inject(Asked& ask
     content = from_client_.view().substr(0, asked.head.body.length);
   }
   const std::size_t before = content.size();
-  const auto refused = co_await core_.credentials.inject(connection_, asked.head, content,
-                                                         asked.request, asked.handling,
-                                                         verified_tls_);
+  const auto refused = co_await core_.credentials.inject(
+      connection_, asked.head, content, asked.request, asked.handling, verified_tls_);
   if (connection_.stopped() || !refused || !refused->empty()) base::wipe(content);
   if (connection_.stopped()) co_return Next::end;
   if (!refused) {
     ended(asked, 502, {.problem = "broker"});
     co_return co_await refuse(asked, 502, "broker");
   }
-  if (!refused->empty()) {
-    asked.verdict.allow = false;
-    asked.verdict.reason = *refused;
-    asked.handling.reason = *refused;
-    if (!co_await record(asked)) co_return Next::end;
-    co_return co_await refuse(asked, 403, *refused);
-  }
+  if (!refused->empty()) co_return co_await refuse_lease(asked, *refused);
   if (!asked.handling.bodies.empty()) {
     from_client_.consume(before);
     from_client_.put_front(content);

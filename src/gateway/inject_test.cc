@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+
 #include <algorithm>
+#include <atomic>
 
 #include "gateway/testing.h"
 
@@ -213,7 +217,8 @@ TEST(Inject, WhatIsRefused) {
        "own-credential"},
       {"N172 another place for keys", R"({ query = "key" })",
        "GET /a?key=" + p + "&Access_Token=mine" + end, "own-credential"},
-      {"N172 a query beside a header", R"({ header = "Authorization", format = "Bearer {secret}" })",
+      {"N172 a query beside a header",
+       R"({ header = "Authorization", format = "Bearer {secret}" })",
        "GET /a?api_key=mine HTTP/1.1\r\nHost: api.example.com\r\nAuthorization: Bearer " + p +
            "\r\n\r\n",
        "own-credential"},
@@ -235,6 +240,27 @@ TEST(Inject, WhatIsRefused) {
     EXPECT_TRUE(stage.seen.empty()) << row.what;
     EXPECT_TRUE(stage.world.leases.empty()) << row.what;
   }
+}
+
+// N175 N176: what is handed out there would be a key that no binding covers.
+TEST(Inject, N175N176WhereKeysAreHandedOutOnlyANamedBindingGoes) {
+  const std::string request =
+      "POST /app/installations/7/access_tokens HTTP/1.1\r\nHost: "
+      "api.example.com\r\nX-Key: " +
+      kPlaceholder + "\r\nContent-Length: 0\r\n\r\n";
+  for (const bool named : {false, true}) {
+    Stage stage(R"({ header = "X-Key" })");
+    if (named) {
+      stage.world.plan.policy.credentials[0].paths = {"/app/installations/*/access_tokens"};
+    }
+    const std::string answer = stage.talk_one(request);
+    EXPECT_EQ(answer.contains("X-Cerco-Deny: credential-hands-out-keys\r\n"), !named) << answer;
+    EXPECT_EQ(stage.seen.empty(), !named);
+  }
+  // The control.
+  Stage stage(R"({ header = "X-Key" })", "", {plan::Protection::binding});
+  (void)stage.talk_one(request);
+  EXPECT_EQ(stage.seen.size(), 1U);
 }
 
 TEST(Inject, WithoutAPlaceholder) {
@@ -265,11 +291,90 @@ TEST(Inject, WithoutALeaseTheBodyGoesNowhere) {
   EXPECT_TRUE(stage.seen[0].ends_with("a=" + kPlaceholder));
 }
 
+// N179: no connection is shared between credentials, nor between one and none.
+TEST(Inject, N179AConnectionIsForOneSetOfCredentials) {
+  Stage stage(R"({ query = "key" })");
+  const std::string end = " HTTP/1.1\r\nHost: api.example.com\r\n\r\n";
+  const std::string with = "GET /v1?key=" + kPlaceholder + end;
+  const std::string without = "GET /v1" + end;
+  for (const std::string& answer : stage.talk({with, with, without, without, with})) {
+    EXPECT_TRUE(answer.contains("200 OK")) << answer;
+  }
+  EXPECT_EQ(stage.seen.size(), 5U);
+  EXPECT_EQ(stage.upstream.connections(), 3);
+}
+
+// --- Client certificates -----------------------------------------------------------------------
+
+std::atomic<int> shown = 0;  // certificates that servers of these tests were shown
+
+int take_any(X509_STORE_CTX*, void*) {
+  ++shown;
+  return 1;
+}
+
+std::string pem_of(const http::TlsContext& context) {
+  const std::unique_ptr<BIO, decltype(&BIO_free_all)> out(BIO_new(BIO_s_mem()), BIO_free_all);
+  EXPECT_EQ(PEM_write_bio_PrivateKey(out.get(), SSL_CTX_get0_privatekey(context.get()), nullptr,
+                                     nullptr, 0, nullptr, nullptr),
+            1);
+  EXPECT_EQ(PEM_write_bio_X509(out.get(), SSL_CTX_get0_certificate(context.get())), 1);
+  char* text = nullptr;
+  const long size = BIO_get_mem_data(out.get(), &text);
+  return {text, static_cast<std::size_t>(size)};
+}
+
+struct CertificateStage : Stage {
+  CertificateStage() : Stage("{ header = \"X-Key\" }") {
+    policy::Credential& credential = world.plan.policy.credentials[0];
+    credential.inject = {.kind = policy::InjectKind::mtls};
+    credential.require = false;
+    credential.env.clear();
+    credential.paths = {"/v1/**"};
+    world.plan.placeholders.clear();
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+    SSL_CTX_set_cert_verify_callback(context.get(), take_any, nullptr);
+    const std::string pem = pem_of(*outside.server_context("client.example.com"));
+    world.broker = [this, pem](const plan::LeaseRequest&) {
+      return refusal.empty() ? plan::LeaseAnswer{.secret = broken ? pem.substr(0, 100) : pem}
+                             : plan::LeaseAnswer{.refusal = refusal};
+    };
+    shown = 0;
+  }
+  bool broken = false;
+};
+
+// N180: a connection that has shown a certificate serves its credential alone.
+TEST(Inject, N180ACertificateIsShownForItsRequestsOnly) {
+  CertificateStage stage;
+  const std::string end = " HTTP/1.1\r\nHost: api.example.com\r\n\r\n";
+  const auto answers =
+      stage.talk({"GET /v1/a" + end, "GET /v1/b" + end, "GET /open" + end, "GET /v1/c" + end});
+  for (const std::string& answer : answers) EXPECT_TRUE(answer.contains("200 OK")) << answer;
+  EXPECT_EQ(stage.seen.size(), 4U);
+  EXPECT_EQ(stage.upstream.connections(), 3);
+  EXPECT_EQ(shown, 2);
+  EXPECT_EQ(stage.world.leases.size(), 3U);
+  for (const std::string& text : stage.seen) EXPECT_FALSE(text.contains("PRIVATE KEY"));
+}
+
+TEST(Inject, WithoutItsCertificateNothingGoesOut) {
+  CertificateStage stage;
+  const std::string request = "GET /v1/a HTTP/1.1\r\nHost: api.example.com\r\n\r\n";
+  stage.refusal = "expired";
+  EXPECT_TRUE(stage.talk_one(request).contains("X-Cerco-Deny: credential-expired\r\n"));
+  stage.refusal.clear();
+  stage.broken = true;
+  EXPECT_TRUE(stage.talk_one(request).contains("X-Cerco-Deny: client_certificate\r\n"));
+  EXPECT_TRUE(stage.seen.empty());
+  EXPECT_EQ(shown, 0);
+}
+
 // The control: without the binding the place is not asked for its host, but stays the place.
 TEST(Inject, WithoutTheBindingItGoesToOtherPaths) {
   for (const bool bound : {true, false}) {
-    Stage stage(R"({ query = "key" })", "", bound ? std::set<plan::Protection>{}
-                                                  : std::set{plan::Protection::binding});
+    Stage stage(R"({ query = "key" })", "",
+                bound ? std::set<plan::Protection>{} : std::set{plan::Protection::binding});
     stage.world.plan.policy.credentials[0].paths = {"/v1/**"};
     (void)stage.talk_one("GET /v2?key=" + kPlaceholder +
                          " HTTP/1.1\r\nHost: api.example.com\r\n\r\n");

@@ -82,8 +82,8 @@ std::optional<std::string> json_with(std::string_view text, std::string_view val
 std::optional<std::string> json_with_only(std::string_view text, std::string_view name,
                                           std::string_view value) {
   bool any = false;
-  auto out = json_with(
-      text, value, [&](const JsonMember& member) { return member.name == name; }, any);
+  auto out =
+      json_with(text, value, [&](const JsonMember& member) { return member.name == name; }, any);
   if (!out || any) return out;
   const bool empty = json_members(text)->empty();
   out->insert(out->find('{') + 1,
@@ -101,8 +101,8 @@ Fields fields_of(const RequestHead& head) {
   const std::string_view value = type->value;
   const std::string media = base::to_lower(trim(value.substr(0, value.find(';'))));
   if (media == "application/x-www-form-urlencoded") return Fields::form;
-  const bool json =
-      media == "application/json" || (media.starts_with("application/") && media.ends_with("+json"));
+  const bool json = media == "application/json" ||
+                    (media.starts_with("application/") && media.ends_with("+json"));
   return json ? Fields::json : Fields::none;
 }
 

@@ -13,3 +13,4 @@
 #include "http/request.h"      // IWYU pragma: export
 #include "http/response.h"     // IWYU pragma: export
 #include "http/slot.h"         // IWYU pragma: export
+#include "http/websocket.h"    // IWYU pragma: export

@@ -10,8 +10,8 @@
 namespace http {
 
 struct JsonMember {
-  std::string name;   // decoded
-  std::string value;  // decoded where it is a text, else as written
+  std::string name;    // decoded
+  std::string value;   // decoded where it is a text, else as written
   std::size_t at = 0;  // of the value as written
   std::size_t size = 0;
 };

@@ -1,4 +1,5 @@
-// Percent-encoding of URLs and forms (RFC 3986, and + for a space in forms); private to this module.
+// Percent-encoding of URLs and forms (RFC 3986, and + for a space in forms); private to this
+// module.
 #pragma once
 
 #include <string>

@@ -30,10 +30,9 @@ Part part_of(std::string_view target, std::size_t segment) {
 void put_query(RequestHead& head, const Slot& slot, std::string_view placeholder,
                const std::string& value) {
   const std::string query(query_of(head));
-  const auto written =
-      placeholder.empty()
-          ? with_only_field(Fields::form, query, slot.name, value)
-          : with_field(Fields::form, query, slot.name, render(slot, placeholder), value);
+  const auto written = placeholder.empty() ? with_only_field(Fields::form, query, slot.name, value)
+                                           : with_field(Fields::form, query, slot.name,
+                                                        render(slot, placeholder), value);
   if (written) head.target = with_query(head.target, *written);
 }
 

@@ -33,9 +33,9 @@ http::Slot slot(Place place, std::string name, std::size_t segment, std::string_
 
 struct Row {
   http::Slot slot;
-  std::string target;             // P stands for the placeholder
+  std::string target;        // P stands for the placeholder
   std::vector<Where> where;  // of what is found
-  std::string written;            // with the secret "s&/ é" in it
+  std::string written;       // with the secret "s&/ é" in it
 };
 
 std::string filled(std::string text) {

@@ -120,6 +120,8 @@ std::string place_in_request(const Inject& inject) {
       return fmt::format("segment {}", inject.segment);
     case InjectKind::body:
       return "the field " + inject.field;
+    case InjectKind::mtls:
+      return "the handshake";
   }
   return {};
 }

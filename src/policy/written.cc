@@ -208,6 +208,7 @@ Node source(const Source& from) {
   Node node;
   if (from.kind == SourceKind::env) add(node, "env", text(from.name));
   if (from.kind == SourceKind::file) add(node, "file", text(from.name));
+  if (from.kind == SourceKind::systemd) add(node, "systemd", text(from.name));
   if (from.kind == SourceKind::command) add(node, "command", texts(from.command));
   return node;
 }
@@ -230,6 +231,9 @@ Node inject(const Inject& from) {
     case InjectKind::body:
       add(node, "body", text(from.field));
       break;
+    case InjectKind::mtls:
+      add(node, "mtls", boolean(true));
+      return node;
   }
   add(node, "format", text(from.format));
   return node;

@@ -71,7 +71,7 @@ def test_in_the_path(net):
     ('-H "Content-Type: application/json" -H "Transfer-Encoding: chunked" -d "{\\"token\\":\\"$API_KEY\\"}"', json.dumps({"token": TOKEN}, separators=(",", ":"))),
 ])
 def test_in_a_field_of_the_body(net, flags, wanted):
-    result = run(net, '{ body = "token" }', f"curl {CODE} {flags} https://api.test/oauth/token")
+    result = run(net, '{ body = "token" }', f"curl {CODE} {flags} https://api.test/v1/login")
     assert result.text.strip() == "200", result
     [request] = requests(net)
     assert request["body"] == wanted
@@ -92,6 +92,18 @@ def test_another_place_or_another_key_is_refused(net, inject, command):
     assert result.text.strip() == "403", result
     assert requests(net) == []
     assert not result.of_type("credential.used")
+
+
+@pytest.mark.parametrize("path", ["/login/oauth/access_token", "/app/installations/7/access_tokens", "/v1/sys/wrapping/unwrap"])
+def test_where_keys_are_handed_out_only_a_named_binding_goes(net, path):
+    """N175, N176: the answer would be a key that no binding covers."""
+    net.api.clear()
+    script = f'curl {CODE} -X POST -H "X-Key: $API_KEY" https://api.test{path}'
+    result = run(net, '{ header = "X-Key" }', script)
+    assert result.text.strip() == "403" and requests(net) == [], result
+    named = (POLICY + 'inject = { header = "X-Key" }\n').replace('paths = ["/**"]\nenv', f'paths = ["{path}"]\nenv')
+    result = net.box.run("--", "sh", "-c", script, policy=named)
+    assert result.text.strip() == "200" and len(requests(net)) == 1, result
 
 
 def test_in_another_field_it_passes_as_it_is(net):
