@@ -13,10 +13,13 @@ namespace frame {
 
 inline constexpr std::size_t kMaxFrame = std::size_t{128} * 1024;
 inline constexpr std::size_t kChunk = std::size_t{64} * 1024;
+inline constexpr std::size_t kMaxGroups = 4;  // of one command
 
 // --- Control channel: supervisor → init ------------------------------------------------------
 
-// Starts a command. Three descriptors come along: standard input, output, error.
+// Starts a command. Three descriptors come along: standard input, output, error; then `groups`
+// more, into each of which the new process writes "0" before anything else, which is how it enters
+// the control groups of its command.
 struct Exec {
   std::uint64_t id = 0;
   std::vector<std::string> argv;
@@ -28,9 +31,10 @@ struct Exec {
   bool drop_capabilities = true;
   bool no_new_privs = true;
   std::string filter;  // sock_filter array as bytes; empty: no seccomp
+  std::uint32_t groups = 0;
   template <class W>
   void fields(W& w) {
-    w(id, argv, env, cwd, uid, gid, files, drop_capabilities, no_new_privs, filter);
+    w(id, argv, env, cwd, uid, gid, files, drop_capabilities, no_new_privs, filter, groups);
   }
 };
 struct Signal {
@@ -41,14 +45,16 @@ struct Signal {
     w(id, number);
   }
 };
+enum class Existing { keep, replace, last_ = replace };
 // One descriptor comes along: a SEQPACKET socket on which a file session is served (FileFrame).
 struct ServeFiles {
   std::uint32_t uid = 1000;
   std::uint32_t gid = 1000;
   std::string root;  // absolute folder inside; no path of the session leaves it
+  Existing existing = Existing::keep;
   template <class W>
   void fields(W& w) {
-    w(uid, gid, root);
+    w(uid, gid, root, existing);
   }
 };
 // Kills every process inside but init itself, file sessions included, and reaps them; answered by
@@ -105,10 +111,11 @@ using FromInit = std::variant<Ready, Started, NotStarted, Ended, AllDead>;
 // --- File sessions: both ways -----------------------------------------------------------------
 
 // Host → init. Paths are relative to the session's root; files are made as the workload's user and
-// replace nothing (EEXIST). Data frames follow until `size` bytes have come. Each PutFile,
-// PutFolder and PutLink is answered by exactly one Done or Refused, a PutFile after its last Data
-// (the Data of a file that is refused is read and dropped); the host sends up to 16 of them before
-// it reads the answers.
+// replace nothing (EEXIST). Where the session was opened with Existing::replace, files and links go
+// in the place of files and links, and a folder that is there stays. Data frames follow until
+// `size` bytes have come. Each PutFile, PutFolder and PutLink is answered by exactly one Done or
+// Refused, a PutFile after its last Data (the Data of a file that is refused is read and dropped);
+// the host sends up to 16 of them before it reads the answers.
 struct PutFile {
   std::string path;
   std::uint32_t mode = 0644;
