@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const std::size_t step = 1 + bytes[0] % 16;
   if (run(text, step) != run(text, size)) __builtin_trap();
   static const http::Redaction kRedaction =
-      *http::Redaction::of("aab/aabaab", "ph", {.basic = true, .user = "u"});
+      *http::Redaction::of("aab/aabaab", "ph", {.place = http::Place::basic, .user = "u"});
   if (redacted(kRedaction, text, step) != kRedaction.clean(text)) __builtin_trap();
   return 0;
 }

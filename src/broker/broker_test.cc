@@ -121,20 +121,11 @@ TEST(Vault, WithoutBindingEveryPlaceGetsTheSecret) {
   }
 }
 
-TEST(Vault, RendersTheBoundPlace) {
-  Fixture header(credential("api"));
-  const auto answer = header.vault->lend(header.vault->decide(request("api")));
-  EXPECT_EQ(answer.header, "authorization");
-  EXPECT_EQ(answer.value, "Bearer " + std::string(kSecret));
+TEST(Vault, LendsTheBareSecret) {
+  Fixture fixture(credential("api"));
+  const auto answer = fixture.vault->lend(fixture.vault->decide(request("api")));
+  EXPECT_EQ(answer.refusal, "");
   EXPECT_EQ(answer.secret, kSecret);
-  // N167: Basic.
-  auto basic = credential("api");
-  basic.inject = {};
-  basic.inject.kind = policy::InjectKind::basic;
-  basic.inject.user = "git";
-  Fixture fixture(basic);
-  EXPECT_EQ(fixture.vault->lend(fixture.vault->decide(request("api"))).value,
-            "Basic " + base::base64("git:" + std::string(kSecret)));
 }
 
 // F45: two bindings of one secret's kind on one host add up, each judged by itself.
@@ -322,7 +313,7 @@ TEST(Serve, LendsRecordsAndEndsWithItsSupervisor) {
   const auto lease = process.lease(request("api"));
   ASSERT_TRUE(lease);
   EXPECT_EQ(lease->refusal, "");
-  EXPECT_EQ(lease->value, "Bearer " + std::string(kSecret));
+  EXPECT_EQ(lease->secret, kSecret);
   EXPECT_EQ(
       process.event(),
       R"(credential.used "credential":"api","host":"api.example.com","port":443,"method":"GET",)"
@@ -332,7 +323,7 @@ TEST(Serve, LendsRecordsAndEndsWithItsSupervisor) {
   const auto refused = process.lease(wrong);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->refusal, "path");
-  EXPECT_EQ(refused->value + refused->secret, "");
+  EXPECT_EQ(refused->secret, "");
   EXPECT_EQ(
       process.event(),
       R"(credential.refused "credential":"api","host":"api.example.com","port":443,"method":"GET",)"

@@ -115,7 +115,6 @@ class Service {
     if (!request) return lose_gateway();
     plan::LeaseAnswer answer = judge(*request);
     std::string bytes = base::encode(answer);
-    base::wipe(answer.value);
     base::wipe(answer.secret);
     const bool sent = send(bytes);
     base::wipe(bytes);

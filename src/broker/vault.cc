@@ -2,26 +2,18 @@
 #include <algorithm>
 
 #include "broker/broker.h"
-#include "http/http.h"
 #include "os/os.h"
 
 namespace broker {
 
 namespace {
 
-http::Slot slot_of(const policy::Inject& inject) {
-  if (inject.kind == policy::InjectKind::header) {
-    return http::header_slot(inject.header, inject.format);
-  }
-  http::Slot slot;
-  slot.basic = true;
-  slot.user = inject.user;
-  return slot;
-}
-
-base::Status usable(const std::string& name, const base::Secret& secret) {
+base::Status usable(const policy::Credential& credential, const base::Secret& secret) {
+  const std::string& name = credential.name;
   if (secret.empty()) return base::bad_input(name, "the secret is empty", {});
-  if (base::has_control(secret.reveal())) {
+  // A certificate with its key is text of many lines, and goes into no request.
+  const bool lines = credential.inject.kind == policy::InjectKind::mtls;
+  if (!lines && base::has_control(secret.reveal())) {
     return base::bad_input(name, "the secret has a line break or another control character",
                            "one line of text");
   }
@@ -58,7 +50,7 @@ base::Result<Vault> Vault::open(const plan::Plan& plan, std::vector<base::Fd> se
   for (std::size_t i = 0; i < credentials.size(); ++i) {
     const std::string& name = credentials[i].name;
     Held held{.secret = TRY_IN(name, os::take_secret(secrets[i].get(), kMaxSecret))};
-    TRY(usable(name, held.secret));
+    TRY(usable(credentials[i], held.secret));
     for (const plan::Placeholder& placeholder : plan.placeholders) {
       if (placeholder.credential == name) held.placeholders.push_back(placeholder.value);
     }
@@ -104,13 +96,7 @@ Vault::Decision Vault::decide(const plan::LeaseRequest& request) {
 }
 
 plan::LeaseAnswer Vault::lend(const Decision& decision) const {
-  const http::Slot slot = slot_of(plan_->policy.credentials[decision.index].inject);
-  const std::string_view secret = held_[decision.index].secret.reveal();
-  plan::LeaseAnswer answer;
-  answer.header = slot.header;
-  answer.value = http::render(slot, secret);
-  answer.secret = secret;
-  return answer;
+  return {.secret = std::string(held_[decision.index].secret.reveal())};
 }
 
 std::vector<std::size_t> Vault::revoke(std::string_view credential) {

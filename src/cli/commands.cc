@@ -187,10 +187,28 @@ std::vector<Command> make_commands() {
                  Words::anywhere,
                  2,
                  report});
-  all.push_back(later("credential ls", "", "list the credentials of live runs"));
-  all.push_back(later("credential show", "NAME", "print one credential without its secret"));
-  all.push_back(later("credential revoke", "NAME", "end a credential at once"));
-  all.push_back(later("credential test", "NAME", "try a credential's source"));
+  all.push_back({"credential ls",
+                 "",
+                 "list the credentials of live runs",
+                 {kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 credential_ls});
+  all.push_back({"credential show",
+                 "RUN",
+                 "print a run's credentials, without their secrets",
+                 {kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 credential_show});
+  all.push_back(later("credential revoke", "RUN NAME", "end a credential of a live run at once"));
+  all.push_back({"credential test", "NAME [--url URL] [--method M] [POLICY FLAGS]",
+                 "send one request with a credential through a real run",
+                 with_policy_flags({{"--url", 0, "URL", "else the first that its binding covers"},
+                                    {"--method", 0, "M", "else GET or HEAD"},
+                                    kHelp,
+                                    kJson}),
+                 Words::anywhere, 2, credential_test});
   all.push_back(later("image import", "PATH", "bring in an OCI image layout"));
   all.push_back(later("image ls", "", "list images"));
   all.push_back(later("image rm", "NAME", "remove an image"));

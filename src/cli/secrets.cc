@@ -28,8 +28,7 @@ base::Result<std::string> from_env(const World& world, const policy::Credential&
 }
 
 // A link may lead to it (mounted secrets are links); what counts is the file that is open.
-base::Result<std::string> from_file(const policy::Credential& credential) {
-  const std::string& path = credential.source.name;
+base::Result<std::string> from_file(const policy::Credential& credential, const std::string& path) {
   const std::string at = where(credential) + ": " + base::printable(path);
   const base::Fd fd =
       TRY_IN(where(credential), os::open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0));
@@ -44,6 +43,17 @@ base::Result<std::string> from_file(const policy::Credential& credential) {
   }
   // One read, so that no copy of a part stays behind.
   return TRY_IN(where(credential), os::read_some(fd.get(), kMaxSecret + 3, path));
+}
+
+// The folder that systemd made for the service which cerco runs in (systemd.exec(5), Credentials).
+base::Result<std::string> from_systemd(const World& world, const policy::Credential& credential) {
+  const auto folder = world.env.find("CREDENTIALS_DIRECTORY");
+  if (folder == world.env.end() || !folder->second.starts_with('/')) {
+    return base::bad_input(where(credential), "CREDENTIALS_DIRECTORY names no folder",
+                           "LoadCredential=" + base::printable(credential.source.name) +
+                               ":PATH in the service that calls cerco");
+  }
+  return from_file(credential, folder->second + "/" + credential.source.name);
 }
 
 std::vector<std::string> environment_of(const World& world) {
@@ -103,9 +113,11 @@ base::Result<std::string> read_secret(const World& world, const policy::Credenti
     case policy::SourceKind::env:
       return from_env(world, credential);
     case policy::SourceKind::file:
-      return from_file(credential);
+      return from_file(credential, credential.source.name);
     case policy::SourceKind::command:
       return from_command(world, credential);
+    case policy::SourceKind::systemd:
+      return from_systemd(world, credential);
   }
   return base::not_yet(where(credential) + ": source");
 }
@@ -122,7 +134,8 @@ base::Result<base::Fd> seal(const policy::Credential& credential, std::string& s
   if (text.size() > kMaxSecret) {
     return base::bad_input(where(credential), "the secret is longer than 64 KiB", {});
   }
-  if (text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos) {
+  const bool pem = credential.inject.kind == policy::InjectKind::mtls;
+  if (!pem && text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos) {
     return base::bad_input(where(credential), "the secret has more than one line", {});
   }
   return os::sealed_memfd("cerco-secret", text);

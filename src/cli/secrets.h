@@ -10,7 +10,8 @@
 namespace cli {
 
 // One sealed memfd a credential, in the policy's order. `env`: the variable must be set. `file`: a
-// regular file of the caller's own or root's, closed to group and others.
+// regular file of the caller's own or root's, closed to group and others. `systemd`: such a file of
+// that name in $CREDENTIALS_DIRECTORY.
 // `command`: run as the caller with the caller's environment, for at most half a minute; it must
 // end with 0. At most 64 KiB each; one line end at the end is cut off; empty ones are errors. No
 // secret is in any message. An error, too: a variable that is let in (environment.set or pass)

@@ -40,6 +40,21 @@ TEST_F(Secrets, FromTheEnvironment) {
             "credential api: the variable NONE is not set; set it where cerco is called");
 }
 
+TEST_F(Secrets, FromSystemd) {
+  EXPECT_NE(read({.kind = SourceKind::systemd, .name = "key"}).find("CREDENTIALS_DIRECTORY"),
+            std::string::npos);
+  stage_.world.env["CREDENTIALS_DIRECTORY"] = host_.path();
+  host_.write("key", "s3cret\n", 0400);
+  EXPECT_EQ(read({.kind = SourceKind::systemd, .name = "key"}), "s3cret");
+  host_.write("open", "s3cret\n", 0644);
+  EXPECT_NE(read({.kind = SourceKind::systemd, .name = "open"}).find("chmod 0600"),
+            std::string::npos);
+  EXPECT_NE(read({.kind = SourceKind::systemd, .name = "none"}).find("ENOENT"), std::string::npos);
+  stage_.world.env["CREDENTIALS_DIRECTORY"] = "relative";
+  EXPECT_NE(read({.kind = SourceKind::systemd, .name = "key"}).find("names no folder"),
+            std::string::npos);
+}
+
 // The code inside would hold the secret after all, under another name or within a longer value.
 TEST_F(Secrets, AVariableThatIsLetInHoldsNone) {
   stage_.world.env["KEY"] = "s3cret-0123\n";

@@ -33,6 +33,17 @@ class Buffer {
   }
   void added(std::size_t count) { end_ += count; }
   void clear() { begin_ = end_ = 0; }
+  // Puts text in front of what is held; views become invalid. What the bytes held is wiped.
+  void put_front(std::string_view text) {
+    std::string bytes(text);
+    bytes += view();
+    base::wipe(bytes_);
+    bytes_ = std::move(bytes);
+    begin_ = 0;
+    end_ = bytes_.size();
+  }
+  // Wipes all that has been consumed.
+  void scrub() { put_front({}); }
   // What is held, as a string of its own.
   [[nodiscard]] std::string take() {
     std::string rest(view());

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "gateway/token_endpoints.h"
+
 namespace gateway {
 namespace {
 
@@ -14,19 +16,48 @@ constexpr std::string_view kKeyHeaders[] = {
     "x-auth-token",  "x-access-token", "private-token", "job-token", "x-amz-security-token",
     "cookie"};
 
-http::Slot slot_of(const policy::Inject& inject) {
-  if (inject.kind == policy::InjectKind::header) {
-    return http::header_slot(inject.header, inject.format);
-  }
-  http::Slot slot;
-  slot.basic = true;
+// And parameters: signatures in the query are whole credentials.
+constexpr std::string_view kKeyParameters[] = {
+    "key",        "api_key",         "apikey",           "api-key", "access_token",
+    "auth_token", "x-amz-signature", "x-goog-signature", "sig"};
+
+http::Slot slot_for(const policy::Inject& inject) {
+  http::Slot slot = http::header_slot(inject.header, inject.format);
   slot.user = inject.user;
+  slot.name = inject.field;
+  slot.segment = inject.segment;
+  switch (inject.kind) {
+    case policy::InjectKind::header:
+      slot.place = http::Place::header;
+      break;
+    case policy::InjectKind::basic:
+      slot.place = http::Place::basic;
+      slot.header = "authorization";
+      break;
+    case policy::InjectKind::query:
+      slot.place = http::Place::query;
+      break;
+    case policy::InjectKind::path:
+      slot.place = http::Place::path;
+      break;
+    case policy::InjectKind::body:
+      slot.place = http::Place::body;
+      break;
+    case policy::InjectKind::mtls:
+      slot.place = http::Place::none;
+      break;
+  }
   return slot;
+}
+
+bool in_header(const http::Slot& slot) {
+  return slot.place == http::Place::header || slot.place == http::Place::basic;
 }
 
 std::string where_of(const http::Finding& finding) {
   switch (finding.where) {
     case http::Where::bound:
+      return finding.field.empty() ? "url" : "header " + finding.field;
     case http::Where::header:
       return "header " + finding.field;
     case http::Where::basic:
@@ -37,6 +68,17 @@ std::string where_of(const http::Finding& finding) {
   return {};
 }
 
+// Answers of the broker, wiped on every way out.
+struct Leased {
+  std::vector<plan::LeaseAnswer> answers;
+  Leased() = default;
+  Leased(const Leased&) = delete;
+  Leased& operator=(const Leased&) = delete;
+  ~Leased() {
+    for (plan::LeaseAnswer& answer : answers) base::wipe(answer.secret);
+  }
+};
+
 int strictness(policy::Own own) {
   return own == policy::Own::refuse ? 2 : own == policy::Own::strip ? 1 : 0;
 }
@@ -44,11 +86,16 @@ int strictness(policy::Own own) {
 }  // namespace
 
 Credentials::Credentials(const plan::Plan& plan, std::unique_ptr<LeaseDesk> desk)
-    : plan_(plan), desk_(std::move(desk)), keys_(std::begin(kKeyHeaders), std::end(kKeyHeaders)) {
+    : plan_(plan),
+      desk_(std::move(desk)),
+      keys_(std::begin(kKeyHeaders), std::end(kKeyHeaders)),
+      parameters_(std::begin(kKeyParameters), std::end(kKeyParameters)) {
   const auto& credentials = plan.policy.credentials;
   for (const auto& credential : credentials) {
-    slots_.push_back(slot_of(credential.inject));
-    keys_.insert(slots_.back().header);
+    slots_.push_back(slot_for(credential.inject));
+    const http::Slot& slot = slots_.back();
+    if (in_header(slot)) keys_.insert(slot.header);
+    if (slot.place == http::Place::query) parameters_.insert(base::to_lower(slot.name));
   }
   for (const plan::Placeholder& placeholder : plan.placeholders) {
     const auto found =
@@ -71,7 +118,9 @@ const std::string& Credentials::name_of_mark(std::size_t mark) const {
 std::vector<std::string> Credentials::header_names() const {
   std::vector<std::string> names;
   names.reserve(slots_.size());
-  for (const http::Slot& slot : slots_) names.push_back(slot.header);
+  for (const http::Slot& slot : slots_) {
+    if (in_header(slot)) names.push_back(slot.header);
+  }
   return names;
 }
 
@@ -87,15 +136,15 @@ Handling Credentials::handle(const http::RequestHead& head, const policy::Reques
     const policy::Credential& credential = plan_.policy.credentials[i];
     const bool there = std::ranges::find(handling.injections, i, &Injection::credential) !=
                        handling.injections.end();
-    if (credential.require || there || !policy::covers(credential, request)) continue;
-    handling.injections.push_back({.credential = i, .placeholder = {}});
+    if (there || !policy::covers(credential, request)) continue;
+    if (slots_[i].place == http::Place::body) {
+      if (head.body.framing != http::Framing::none) handling.bodies.push_back(i);
+    } else if (!credential.require) {
+      handling.injections.push_back({.credential = i, .placeholder = {}});
+    }
   }
   if (!judge_own(head, request, rule, handling)) return handling;
-  // A server cuts its frames where it likes, so that no secret can be taken out of them.
-  if (head.websocket && plan_.protections.contains(plan::Protection::redaction)) {
-    handling.reason = "credential-websocket";
-    return handling;
-  }
+  if (!judge_keys(request, handling)) return handling;
   if (handling.credential.empty() && !handling.injections.empty()) {
     handling.credential = plan_.policy.credentials[handling.injections.front().credential].name;
   }
@@ -109,7 +158,7 @@ bool Credentials::judge_finding(const http::Finding& finding, const policy::Requ
   const policy::Credential& credential = plan_.policy.credentials[index];
   handling.credential = credential.name;
   handling.where = where_of(finding);
-  if (revoked_.contains(credential.name) || revoked_.contains("")) {
+  if (revoked(credential.name)) {
     handling.reason = "credential-revoked";
     return false;
   }
@@ -124,26 +173,119 @@ bool Credentials::judge_finding(const http::Finding& finding, const policy::Requ
   return false;
 }
 
+// Where new keys are handed out, a credential goes only if its binding names that place: the answer
+// would be a key that no binding covers (N166, N175, N176).
+bool Credentials::judge_keys(const policy::Request& request, Handling& handling) const {
+  if (!hands_out_keys(request.path)) return true;
+  const auto refused = [&](std::size_t index) {
+    const policy::Credential& credential = plan_.policy.credentials[index];
+    if (names_path(credential, request.path)) return false;
+    handling.credential = credential.name;
+    handling.reason = "credential-hands-out-keys";
+    return true;
+  };
+  return !plan_.protections.contains(plan::Protection::binding) ||
+         std::ranges::none_of(handling.injections, refused, &Injection::credential);
+}
+
 // What to do with keys that the agent brought itself, in whatever field a server may take one from:
 // at bound places as the credentials say, the strictest of them first; else as the rule says.
 bool Credentials::judge_own(const http::RequestHead& head, const policy::Request& request,
                             const policy::Egress* rule, Handling& handling) const {
   std::set<std::string, std::less<>> ours;
   for (const Injection& injection : handling.injections) {
-    if (!injection.placeholder.empty()) ours.insert(slots_[injection.credential].header);
+    const http::Slot& slot = slots_[injection.credential];
+    if (!injection.placeholder.empty() && in_header(slot)) ours.insert(slot.header);
   }
   const Owned owned = owned_at(request, rule);
   handling.drop_cookies = !owned.credential.empty() && owned.own != policy::Own::pass;
   if (owned.own == policy::Own::pass) return true;
+  const bool stripped = owned.own == policy::Own::strip;
+  bool any = false;
   for (const std::string& name : keys_) {
     if (ours.contains(name) || http::find_field(head.fields, name) == nullptr) continue;
-    if (owned.own == policy::Own::strip) {
-      handling.strip.push_back(name);
-      continue;
+    handling.strip.push_back(name);
+    any = true;
+  }
+  handling.strip_query = target_without_own(head) != head.target;
+  if ((!any && !handling.strip_query) || stripped) return true;
+  handling.reason = "own-credential";
+  handling.credential = owned.credential;
+  return false;
+}
+
+// Whether that parameter is the place of a credential, and the value what its placeholder makes.
+bool Credentials::fills_parameter(std::string_view name, std::string_view value) const {
+  return std::ranges::any_of(marked_, [&](const http::Marked& marked) {
+    return marked.slot.place == http::Place::query && marked.slot.name == name &&
+           value == http::render(marked.slot, marked.placeholder);
+  });
+}
+
+std::string Credentials::target_without_own(const http::RequestHead& head) const {
+  const std::string_view query = http::query_of(head);
+  if (query.empty()) return head.target;
+  return http::with_query(
+      head.target,
+      http::form_with_some(query, [this](std::string_view name, std::string_view value) {
+        return !parameters_.contains(base::to_lower(name)) || fills_parameter(name, value);
+      }));
+}
+
+void Credentials::strip(http::RequestHead& head, const Handling& handling) const {
+  for (const std::string& name : handling.strip) http::remove_fields(head.fields, name);
+  if (handling.strip_query) head.target = target_without_own(head);
+}
+
+// --- In a body ---------------------------------------------------------------------------------
+
+void Credentials::handle_body(const http::RequestHead& head, const policy::Request& request,
+                              std::string_view body, Handling& handling) const {
+  const http::Fields kind = http::fields_of(head);
+  for (const std::size_t index : handling.bodies) {
+    const policy::Credential& credential = plan_.policy.credentials[index];
+    const auto values = http::field_values(kind, body, slots_[index].name);
+    if (values) {
+      if (!judge_field(index, *values, handling)) return;
+    } else if (!credential.require) {
+      handling.credential = credential.name;
+      handling.reason = "credential-body";  // it wants the secret, and has no place for it
+      return;
     }
-    handling.reason = "own-credential";
-    handling.credential = owned.credential;
+  }
+  (void)judge_keys(request, handling);
+}
+
+// Whether the request may go on, with these values in the credential's field.
+bool Credentials::judge_field(std::size_t credential, const std::vector<std::string>& values,
+                              Handling& handling) const {
+  const policy::Credential& bound = plan_.policy.credentials[credential];
+  std::string placeholder;
+  bool own = false;
+  for (const std::string& value : values) {
+    const auto mark = std::ranges::find_if(marked_, [&](const http::Marked& marked) {
+      return credential_of_[static_cast<std::size_t>(&marked - marked_.data())] == credential &&
+             http::render(marked.slot, marked.placeholder) == value;
+    });
+    if (mark == marked_.end()) {
+      own = true;
+    } else {
+      placeholder = mark->placeholder;
+    }
+  }
+  if (placeholder.empty() && bound.require && !own) return true;
+  if (handling.credential.empty()) handling.credential = bound.name;
+  if (!placeholder.empty() && revoked(bound.name)) {
+    handling.reason = "credential-revoked";
     return false;
+  }
+  if (own && bound.own != policy::Own::pass) {
+    // A body of the agent's own is not taken apart: what would be stripped is refused.
+    handling.reason = "own-credential";
+    return false;
+  }
+  if (!placeholder.empty() || !bound.require) {
+    handling.injections.push_back({.credential = credential, .placeholder = placeholder});
   }
   return true;
 }
@@ -161,47 +303,96 @@ Credentials::Owned Credentials::owned_at(const policy::Request& request,
   return {.own = rule != nullptr ? rule->own : policy::Own::pass, .credential = {}};
 }
 
-asio::awaitable<base::Result<std::string>> Credentials::inject(Connection& connection,
-                                                               http::RequestHead& head,
-                                                               policy::Request request,
-                                                               Handling handling,
-                                                               bool verified_tls) {
+// --- Client certificates -----------------------------------------------------------------------
+
+std::optional<std::size_t> Credentials::identity(const Handling& handling) const {
+  for (const Injection& injection : handling.injections) {
+    if (slots_[injection.credential].place == http::Place::none) return injection.credential;
+  }
+  return std::nullopt;
+}
+
+asio::awaitable<base::Result<plan::LeaseAnswer>> Credentials::certificate(Connection& connection,
+                                                                          policy::Request request,
+                                                                          std::size_t credential,
+                                                                          bool verifies) {
+  const std::string& name = plan_.policy.credentials[credential].name;
+  if (revoked(name)) co_return plan::LeaseAnswer{.refusal = "revoked"};
+  if (!desk_) co_return base::fail(base::Kind::peer, "broker", "is not there", {});
+  plan::LeaseAnswer answer = CO_TRY(co_await desk_->ask(connection, {.credential = name,
+                                                                     .host = request.host.name,
+                                                                     .port = request.port,
+                                                                     .method = request.method,
+                                                                     .path = request.path,
+                                                                     .verified_tls = verifies}));
+  if (answer.refusal.empty()) connection.credentials.push_back(name);
+  co_return answer;
+}
+
+// --- Leases ------------------------------------------------------------------------------------
+
+asio::awaitable<base::Result<std::string>> Credentials::inject(
+    Connection& connection, http::RequestHead& head, std::string& body, policy::Request request,
+    Handling handling, bool verified_tls) {
+  // All leases before the first secret goes in, so that a refused request holds none.
+  Leased leased;
+  std::erase_if(handling.injections, [this](const Injection& injection) {
+    return slots_[injection.credential].place == http::Place::none;
+  });
   for (const Injection& injection : handling.injections) {
     const std::string& name = plan_.policy.credentials[injection.credential].name;
-    if (revoked_.contains(name) || revoked_.contains("")) co_return "credential-revoked";
+    if (revoked(name)) co_return "credential-revoked";
     if (!desk_) co_return base::fail(base::Kind::peer, "broker", "is not there", {});
-    plan::LeaseAnswer answer =
+    leased.answers.push_back(
         CO_TRY(co_await desk_->ask(connection, {.credential = name,
                                                 .host = request.host.name,
                                                 .port = request.port,
                                                 .method = request.method,
                                                 .path = request.path,
                                                 .verified_tls = verified_tls,
-                                                .placeholder = injection.placeholder}));
+                                                .placeholder = injection.placeholder})));
+    const plan::LeaseAnswer& answer = leased.answers.back();
+    if (!answer.refusal.empty()) co_return "credential-" + answer.refusal;
     // A secret with a line break would write header fields of its own (N111, CWE-113).
-    std::string refusal = answer.refusal.empty() ? "" : "credential-" + answer.refusal;
-    if (refusal.empty() && (base::has_control(answer.value) || answer.header.empty())) {
-      refusal = "credential-value";
-    }
-    base::Status remembered;
-    if (refusal.empty()) {
-      http::set_field(head.fields, answer.header, answer.value);
-      remembered = remember(injection.credential, injection.placeholder, answer);
-      connection.credentials.push_back(name);
-    }
-    base::wipe(answer.value);
-    base::wipe(answer.secret);
-    CO_TRY(remembered);  // what cannot be taken out of the answer is not sent
-    if (!refusal.empty()) co_return refusal;
+    if (answer.secret.empty() || base::has_control(answer.secret)) co_return "credential-value";
+  }
+  for (std::size_t i = 0; i < handling.injections.size(); ++i) {
+    const Injection& injection = handling.injections[i];
+    const std::string& secret = leased.answers[i].secret;
+    // What cannot be taken out of the answer is not sent.
+    CO_TRY(remember(injection.credential, injection.placeholder, secret));
+    if (!put(head, body, injection, secret)) co_return "credential-value";
+    connection.credentials.push_back(plan_.policy.credentials[injection.credential].name);
   }
   co_return std::string();
 }
 
+// False where the body has no such field after all.
+bool Credentials::put(http::RequestHead& head, std::string& body, const Injection& injection,
+                      const std::string& secret) const {
+  const http::Slot& slot = slots_[injection.credential];
+  if (slot.place != http::Place::body) {
+    http::put_secret(head, slot, injection.placeholder, secret);
+    return true;
+  }
+  const http::Fields kind = http::fields_of(head);
+  std::string value = http::render(slot, secret);
+  auto written = injection.placeholder.empty()
+                     ? http::with_only_field(kind, body, slot.name, value)
+                     : http::with_field(kind, body, slot.name,
+                                        http::render(slot, injection.placeholder), value);
+  base::wipe(value);
+  if (!written) return false;
+  base::wipe(body);
+  body = std::move(*written);
+  return true;
+}
+
 base::Status Credentials::remember(std::size_t credential, const std::string& placeholder,
-                                   const plan::LeaseAnswer& answer) {
+                                   const std::string& secret) {
   if (!plan_.protections.contains(plan::Protection::redaction)) return {};
-  if (answer.secret.size() < http::kLeastRedacted) return {};
-  std::pair known(credential, base::sha256(answer.secret));
+  if (secret.size() < http::kLeastRedacted) return {};
+  std::pair known(credential, base::sha256(secret));
   if (remembered_.contains(known)) return {};
   std::string shown = placeholder;
   if (shown.empty()) {
@@ -211,7 +402,7 @@ base::Status Credentials::remember(std::size_t credential, const std::string& pl
                 : marked_[static_cast<std::size_t>(mark - credential_of_.begin())].placeholder;
   }
   redactions_.push_back(std::make_unique<http::Redaction>(
-      TRY(http::Redaction::of(answer.secret, shown, slots_[credential]))));
+      TRY(http::Redaction::of(secret, shown, slots_[credential]))));
   remembered_.insert(std::move(known));
   return {};
 }

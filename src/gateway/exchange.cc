@@ -28,7 +28,8 @@ class Exchange {
       scan_.emplace(s_.marked);
     }
     up_.text = http::write_request(s_.request);
-    up_.secret = !s_.secret_fields.empty();
+    up_.secret = !s_.secret_fields.empty() || s_.secret_target;
+    if (s_.secret_target) base::wipe(s_.request.target);
     for (http::Field& field : s_.request.fields) {
       if (std::ranges::find(s_.secret_fields, field.name) != s_.secret_fields.end()) {
         base::wipe(field.value);
@@ -243,6 +244,11 @@ void Exchange::take_redactors() {
 
 Exchange::Step Exchange::take_final(http::ResponseHead head) {
   if (http::carries_dns(head.fields)) return fail("dns-over-https");
+  // Frames of an extension that nobody asked for could not be read (RFC 6455 section 4.1).
+  if (head.websocket && http::find_field(head.fields, "sec-websocket-extensions") != nullptr &&
+      http::find_field(s_.request.fields, "sec-websocket-extensions") == nullptr) {
+    return fail("websocket-extension");
+  }
   response_body_.emplace(head.body, 502);
   end_.keep_upstream = head.keep_alive && head.body.framing != http::Framing::until_close;
   const http::Field* encoding = http::find_field(head.fields, "content-encoding");

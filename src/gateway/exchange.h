@@ -27,6 +27,7 @@ struct ExchangeStart {
   Budget budget = {};                      // of heads and bodies as they are read
   Cookies cookies = Cookies::pass;         // that the answer sets
   std::vector<std::string> secret_fields;  // of the request: wiped as soon as they are written
+  bool secret_target = false;              // and its target
 };
 
 struct ExchangeEnd {

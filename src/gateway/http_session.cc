@@ -10,6 +10,43 @@ namespace gateway {
 namespace {
 
 constexpr std::size_t kRead = std::size_t{16} * 1024;
+
+// Where in the request a secret stands once it is injected.
+struct SecretPlaces {
+  std::vector<std::string> fields;
+  bool target = false;
+  bool body = false;
+};
+
+SecretPlaces secret_places(const Credentials& credentials, const Handling& handling) {
+  SecretPlaces places;
+  for (const Injection& injection : handling.injections) {
+    const http::Slot& slot = credentials.slot_of(injection.credential);
+    switch (slot.place) {
+      case http::Place::header:
+      case http::Place::basic:
+        places.fields.push_back(slot.header);
+        break;
+      case http::Place::query:
+      case http::Place::path:
+        places.target = true;
+        break;
+      case http::Place::body:
+        places.body = true;
+        break;
+      case http::Place::none:
+        break;
+    }
+  }
+  return places;
+}
+
+std::set<std::size_t> users_of(const Handling& handling) {
+  std::set<std::size_t> users;
+  for (const Injection& injection : handling.injections) users.insert(injection.credential);
+  return users;
+}
+
 }  // namespace
 
 HttpSession::HttpSession(Connection& connection, Target target, http::Leg leg)
@@ -41,6 +78,9 @@ asio::awaitable<HttpSession::Next> HttpSession::serve_one() {
   if (auto rejection = admit(**length, asked)) co_return co_await reject(*rejection);
   if (tunnel_) co_return Next::end;
   decide(asked);
+  if (asked.verdict.allow && !asked.handling.bodies.empty() && !co_await look_into_body(asked)) {
+    co_return Next::end;
+  }
   if (asked.verdict.allow) {
     // Counted before anything is waited for: requests of other connections come meanwhile.
     count(asked, 1);
@@ -214,7 +254,10 @@ std::string HttpSession::budget_problem(const Asked& asked) const {
 // Resolves and judges the name's addresses, once for each connection that is to be made. A kept one
 // that has ended meanwhile, or that has spoken unasked, is made anew.
 asio::awaitable<void> HttpSession::find_way(Asked& asked) {
-  if (connection_.upstream && connection_.upstream->quiet()) co_return;
+  // A connection is for one set of credentials: what a server knows of it by an earlier request, by
+  // its certificate most of all, decides about no other one's (N179, N180).
+  const bool same = users_of(asked.handling) == users_;
+  if (connection_.upstream && same && connection_.upstream->quiet()) co_return;
   drop_upstream();
   auto vetted = co_await find_route(core_, target_, rule_of(core_, asked.verdict));
   if (!vetted) {
@@ -242,39 +285,25 @@ void HttpSession::count(const Asked& asked, int requests) {
 // --- Carrying out ------------------------------------------------------------------------------
 
 asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
-  const std::string problem = co_await connect(asked);
+  std::string certificate;
+  if (const auto over = co_await lease_certificate(asked, certificate)) co_return *over;
+  const std::string problem = co_await connect(asked, certificate);
+  base::wipe(certificate);
   if (connection_.stopped()) co_return Next::end;
   if (!problem.empty()) {
     ended(asked, 502, {.problem = problem});
     co_return co_await refuse(asked, 502, problem);
   }
-  for (const std::string& name : asked.handling.strip) http::remove_fields(asked.head.fields, name);
-  std::vector<std::string> secret_fields;
   if (core_.credentials.any()) {
+    core_.credentials.strip(asked.head, asked.handling);
     // What comes back must be readable, and whole, for a secret to be taken out of it (N164).
     http::set_field(asked.head.fields, "accept-encoding", "identity");
     http::remove_fields(asked.head.fields, "range");
     http::remove_fields(asked.head.fields, "if-range");
-    if (!asked.handling.injections.empty()) {
-      const auto refused = co_await core_.credentials.inject(connection_, asked.head, asked.request,
-                                                             asked.handling, verified_tls_);
-      if (connection_.stopped()) co_return Next::end;
-      if (!refused) {
-        ended(asked, 502, {.problem = "broker"});
-        co_return co_await refuse(asked, 502, "broker");
-      }
-      if (!refused->empty()) {
-        asked.verdict.allow = false;
-        asked.verdict.reason = *refused;
-        asked.handling.reason = *refused;
-        if (!co_await record(asked)) co_return Next::end;
-        co_return co_await refuse(asked, 403, *refused);
-      }
-      for (const Injection& injection : asked.handling.injections) {
-        secret_fields.push_back(core_.credentials.header_of(injection.credential));
-      }
-    }
+    http::remove_fields(asked.head.fields, "sec-websocket-extensions");
+    if (const auto over = co_await inject(asked)) co_return *over;
   }
+  const SecretPlaces secret = secret_places(core_.credentials, asked.handling);
   const policy::Egress* rule = rule_of(core_, asked.verdict);
   ExchangeEnd end =
       co_await exchange({.connection = connection_,
@@ -286,11 +315,13 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
                          .most_body = rule != nullptr ? rule->max_body : policy::kUnlimited,
                          .budget = budget_of(core_, asked.verdict),
                          .cookies = asked.handling.drop_cookies ? Cookies::drop : Cookies::pass,
-                         .secret_fields = std::move(secret_fields)});
+                         .secret_fields = secret.fields,
+                         .secret_target = secret.target});
+  if (secret.body) from_client_.scrub();
   co_return co_await after(asked, std::move(end));
 }
 
-asio::awaitable<std::string> HttpSession::connect(Asked& asked) {
+asio::awaitable<std::string> HttpSession::connect(Asked& asked, const std::string& certificate) {
   if (connection_.upstream) co_return std::string();
   if (!asked.unresolved.empty()) co_return asked.unresolved;
   const auto address = co_await dial(connection_, asked.vetted, target_.port);
@@ -298,7 +329,12 @@ asio::awaitable<std::string> HttpSession::connect(Asked& asked) {
   reused_ = false;
   verified_tls_ = false;
   address_ = policy::to_string(*address);
+  users_ = users_of(asked.handling);
   if (leg_ != http::Leg::tls) co_return std::string();
+  co_return co_await shake_hands(certificate);
+}
+
+asio::awaitable<std::string> HttpSession::shake_hands(const std::string& certificate) {
   connection_.allow(core_.limits.handshake);
   auto context = core_.upstream_tls();
   if (!context ||
@@ -306,10 +342,14 @@ asio::awaitable<std::string> HttpSession::connect(Asked& asked) {
     drop_upstream();
     co_return std::string("upstream_tls");
   }
-  if (co_await connection_.handshake(*connection_.upstream) != 0) {
-    const bool certificate = !connection_.upstream->certificate_problem().empty();
+  if (!certificate.empty() && !connection_.upstream->present(certificate)) {
     drop_upstream();
-    co_return std::string(certificate ? "upstream_certificate" : "upstream_tls");
+    co_return std::string("client_certificate");
+  }
+  if (co_await connection_.handshake(*connection_.upstream) != 0) {
+    const bool untrusted = !connection_.upstream->certificate_problem().empty();
+    drop_upstream();
+    co_return std::string(untrusted ? "upstream_certificate" : "upstream_tls");
   }
   verified_tls_ = core_.holds(plan::Protection::upstream_verify);
   co_return std::string();
@@ -366,11 +406,14 @@ asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd 
 asio::awaitable<HttpSession::Next> HttpSession::upgrade(Asked& asked) {
   // To the rule what goes up in a WebSocket is a body.
   const policy::Egress* rule = rule_of(core_, asked.verdict);
-  const Relayed relayed = co_await relay(
-      connection_, {.up = from_client_.take(),
-                    .down = from_upstream_.take(),
-                    .budget = budget_of(core_, asked.verdict),
-                    .most_up = rule != nullptr ? rule->max_body : policy::kUnlimited});
+  http::FrameRedactor frames(core_.credentials.redactions());
+  const bool redacted = core_.credentials.any() && core_.holds(plan::Protection::redaction);
+  const Relayed relayed =
+      co_await relay(connection_, {.up = from_client_.take(),
+                                   .down = from_upstream_.take(),
+                                   .budget = budget_of(core_, asked.verdict),
+                                   .most_up = rule != nullptr ? rule->max_body : policy::kUnlimited,
+                                   .frames = redacted ? &frames : nullptr});
   ended(asked, 101, {.up = relayed.up, .down = relayed.down, .problem = relayed.problem});
   co_return Next::end;
 }

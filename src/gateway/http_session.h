@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "gateway/buffer.h"
@@ -51,6 +52,10 @@ class HttpSession {
   [[nodiscard]] std::optional<http::Rejection> admit(std::size_t length, Asked& asked);
   void write_host_as_judged(http::RequestHead& head) const;
   void decide(Asked& asked);
+  // Reads the body and lets the credentials look into it; false: the client is gone.
+  asio::awaitable<bool> look_into_body(Asked& asked);
+  // Puts the secrets in. What is to become of the request: nothing where it may go.
+  asio::awaitable<std::optional<Next>> inject(Asked& asked);
   [[nodiscard]] std::string budget_problem(const Asked& asked) const;
   void count(const Asked& asked, int requests);
   asio::awaitable<void> find_way(Asked& asked);
@@ -58,8 +63,13 @@ class HttpSession {
   [[nodiscard]] bool record_misuse(const Asked& asked);
   asio::awaitable<Next> refuse(Asked& asked, unsigned status, std::string reason);
   asio::awaitable<Next> carry_out(Asked& asked);
-  // "" or why there is no connection to the upstream.
-  asio::awaitable<std::string> connect(Asked& asked);
+  // "" or why there is no connection to the upstream, which shows `certificate` where it asks.
+  asio::awaitable<std::string> connect(Asked& asked, const std::string& certificate);
+  asio::awaitable<std::string> shake_hands(const std::string& certificate);
+  // Gets the certificate that a new connection is to show. What is to become of the request:
+  // nothing where it may go.
+  asio::awaitable<std::optional<Next>> lease_certificate(Asked& asked, std::string& certificate);
+  asio::awaitable<Next> refuse_lease(Asked& asked, std::string reason);
   asio::awaitable<Next> after(Asked& asked, ExchangeEnd end);
   asio::awaitable<Next> upgrade(Asked& asked);
   asio::awaitable<bool> drain_body(const Asked& asked);
@@ -80,6 +90,7 @@ class HttpSession {
   Buffer from_upstream_;
   std::string address_;  // of the upstream, as text
   bool verified_tls_ = false;
+  std::set<std::size_t> users_;  // whose secrets the upstream connection is for
   bool mixed_ = false;
   bool reused_ = false;   // the upstream has answered before
   bool decided_ = false;  // some decision was recorded

@@ -46,7 +46,6 @@ void LeaseDesk::receive() {
     if (asked->who != nullptr) {
       asked->who->wake.notify();
     } else {
-      base::wipe(asked->answer.value);
       base::wipe(asked->answer.secret);
     }
   }

@@ -19,12 +19,20 @@ constexpr int kTurn = 16;
 // One direction.
 class Flow {
  public:
-  enum class State { moved, waits, through, broken, spent, too_much };
+  enum class State { moved, waits, through, broken, spent, too_much, refused };
 
   // `most`: bytes that this direction may carry, next to what its meter lets through.
-  Flow(Stream& from, Stream& to, std::string first, Meter meter, std::uint64_t most)
-      : from_(from), to_(to), buffer_(std::move(first)), meter_(meter), most_(most) {
+  // `frames`, where not null, sees all that goes through.
+  Flow(Stream& from, Stream& to, std::string first, Meter meter, std::uint64_t most,
+       http::FrameRedactor* frames)
+      : from_(from),
+        to_(to),
+        buffer_(std::move(first)),
+        meter_(meter),
+        most_(most),
+        frames_(frames) {
     take(buffer_.size());
+    clean();
   }
 
   // One read and one write at most.
@@ -35,7 +43,8 @@ class Flow {
     if (left() < kSpliceFrom) {
       // The last bytes are read one buffer at a time, so that the one too many is seen.
       if (pipe_ && pipe_->held == 0) pipe_.reset();
-    } else if (!pipe_ && total_ >= kSpliceFrom && !from_.tls() && !to_.tls() && buffer_.empty()) {
+    } else if (!pipe_ && frames_ == nullptr && total_ >= kSpliceFrom && !from_.tls() &&
+               !to_.tls() && buffer_.empty()) {
       join();
     }
     const State state = pipe_ ? splice() : copy();
@@ -66,6 +75,14 @@ class Flow {
     }
   }
 
+  void clean() {
+    if (frames_ == nullptr || over_) return;
+    auto clean = frames_->push(buffer_);
+    base::wipe(buffer_);
+    if (!clean) over_ = State::refused;
+    buffer_ = std::move(clean).value_or(std::string());
+  }
+
   // Without a pipe, which is a matter of descriptors at most, bytes are copied as before.
   void join() {
     auto pipe = os::pipe_nonblocking();
@@ -85,7 +102,9 @@ class Flow {
       if (got.failed()) return State::broken;
       if (got.end()) return finish();
       take(got.bytes);
+      clean();
       if (over_) return *over_;
+      if (buffer_.empty()) return State::moved;
     }
     const os::Moved put = to_.try_write(std::string_view(buffer_).substr(at_));
     if (put.error == EAGAIN) return State::waits;
@@ -133,6 +152,7 @@ class Flow {
   std::optional<Pipe> pipe_;
   Meter meter_;
   std::uint64_t most_;
+  http::FrameRedactor* frames_;
   std::uint64_t taken_ = 0;
   std::uint64_t total_ = 0;
   bool through_ = false;
@@ -142,6 +162,7 @@ class Flow {
 std::string problem_of(Flow::State state) {
   if (state == Flow::State::spent) return "budget";
   if (state == Flow::State::too_much) return "max-body";
+  if (state == Flow::State::refused) return "frames";
   return state == Flow::State::broken ? "reset" : "";
 }
 
@@ -149,9 +170,9 @@ std::string problem_of(Flow::State state) {
 
 asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
   Flow up(*connection.client, *connection.upstream, std::move(start.up), start.budget.up,
-          start.most_up);
+          start.most_up, nullptr);
   Flow down(*connection.upstream, *connection.client, std::move(start.down), start.budget.down,
-            policy::kUnlimited);
+            policy::kUnlimited, start.frames);
   Relayed result;
   int moves = 0;
   connection.allow(connection.core.limits.idle);
@@ -177,7 +198,7 @@ asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
   }
   result.up = up.total();
   result.down = down.total();
-  if (result.problem == "reset") {
+  if (result.problem == "reset" || result.problem == "frames") {
     connection.client->reset();
     connection.upstream->reset();
   }

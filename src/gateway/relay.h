@@ -12,7 +12,7 @@ namespace gateway {
 struct Relayed {
   std::uint64_t up = 0;
   std::uint64_t down = 0;
-  std::string problem;  // "", "idle", "reset", "budget", "max-body"
+  std::string problem;  // "", "idle", "reset", "budget", "max-body", "frames"
 };
 
 // What was read already and comes first, and how much may flow: not a byte more is passed on.
@@ -21,6 +21,8 @@ struct RelayStart {
   std::string down = {};
   Budget budget = {};
   std::uint64_t most_up = policy::kUnlimited;  // of this connection alone
+  // What comes down goes through this, where it is not null; what it refuses breaks the relay.
+  http::FrameRedactor* frames = nullptr;
 };
 
 // connection.client ↔ connection.upstream. An end of one direction is passed on and the other one

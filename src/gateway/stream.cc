@@ -46,6 +46,10 @@ base::Status Stream::start_tls(const http::TlsContext& context, Side side, std::
   return http::expect_peer(ssl_.get(), host);
 }
 
+base::Status Stream::present(std::string_view pem) {
+  return http::present(ssl_.get(), pem);
+}
+
 os::Moved Stream::tls_result(int result, Wants& wants) {
   const int error = SSL_get_error(ssl_.get(), result);
   const int number = errno;

@@ -28,6 +28,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // verify (Side::client), else ignored.
   [[nodiscard]] base::Status start_tls(const http::TlsContext& context, Side side,
                                        std::string_view host);
+  // Behind start_tls() as a client: what to show when the peer asks, see http::present().
+  [[nodiscard]] base::Status present(std::string_view pem);
   [[nodiscard]] os::Moved handshake();  // bytes 1: done; EAGAIN: arm_read() and arm_write(), wait
 
   // Errors are errno values; EPROTO is a broken TLS connection. A TLS stream that ends without

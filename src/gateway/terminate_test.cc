@@ -86,18 +86,7 @@ class TerminateTest : public ::testing::Test {
   explicit TerminateTest(const std::set<plan::Protection>& without = {}) : world(kPolicy, without) {
     world.authority = &inside;
     world.roots = outside.pem();
-    world.broker = [](const plan::LeaseRequest& request) {
-      plan::LeaseAnswer answer{
-          .header = "authorization", .value = "Bearer " + kSecret, .secret = kSecret};
-      if (request.credential == "basic") {
-        answer.value = "Basic " + base::base64("git:" + kSecret);
-      }
-      if (request.credential == "here") {
-        answer.header = "x-key";
-        answer.value = kSecret;
-      }
-      return answer;
-    };
+    world.broker = [](const plan::LeaseRequest&) { return plan::LeaseAnswer{.secret = kSecret}; };
   }
 
   // A TLS server for that name which answers each request with what `answer` makes of its head.
@@ -466,18 +455,42 @@ constexpr const char* kWebSocket =
     "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
-// In frames the secret could come back in pieces that nobody can look through.
-TEST_F(TerminateTest, NoWebSocketIsOpenedInARunWithCredentials) {
+// The server of the following: opens a WebSocket and sends these bytes after its head.
+std::string switched(const std::string& more, const std::string& frames) {
+  return "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+         "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n" +
+         more + "\r\n" + frames;
+}
+std::string text_frame(const std::string& text) {
+  return "\x81" + std::string(1, static_cast<char>(text.size())) + text;
+}
+
+// The secret goes in with the handshake, and comes back in no frame, of whatever host.
+TEST_F(TerminateTest, TheSecretIsTakenOutOfWebSockets) {
   const auto api = serve("api.example.com");
-  EXPECT_TRUE(talk_one("api.example.com", get("api.example.com", "/v1/ws", kBearer + kWebSocket))
-                  .contains("X-Cerco-Deny: credential-websocket"));
-  const auto echo = serve("echo.example.com");
-  EXPECT_TRUE(talk_one("echo.example.com", get("echo.example.com", "/ws", kWebSocket))
-                  .contains("X-Cerco-Deny: credential-websocket"));
-  EXPECT_TRUE(world.decisions().back().has(R"("kind":"credential")"));
-  EXPECT_TRUE(api->seen.empty());
-  EXPECT_TRUE(echo->seen.empty());
-  EXPECT_TRUE(world.leases.empty());
+  api->answer = [](const std::string&) {
+    return switched("", text_frame("key " + kSecret) + text_frame("ok"));
+  };
+  const std::string answer =
+      talk_one("api.example.com",
+               get("api.example.com", "/v1/ws",
+                   kBearer + kWebSocket + "Sec-WebSocket-Extensions: permessage-deflate\r\n"));
+  ASSERT_EQ(api->seen.size(), 1U);
+  EXPECT_TRUE(api->seen[0].contains("Bearer " + kSecret));
+  EXPECT_FALSE(api->seen[0].contains("permessage-deflate"));
+  EXPECT_FALSE(answer.contains(kSecret));
+  EXPECT_TRUE(answer.ends_with(text_frame("key " + kPlaceholder) + text_frame("ok"))) << answer;
+}
+
+TEST_F(TerminateTest, WhatIsNoFrameEndsAWebSocket) {
+  const auto api = serve("api.example.com");
+  api->answer = [](const std::string&) { return switched("", "\xc1\x02ok"); };
+  const std::string request = get("api.example.com", "/v1/ws", kBearer + kWebSocket);
+  EXPECT_FALSE(talk_one("api.example.com", request).ends_with("ok"));
+  api->answer = [](const std::string&) {
+    return switched("Sec-WebSocket-Extensions: permessage-deflate\r\n", "ok");
+  };
+  EXPECT_TRUE(talk_one("api.example.com", request).starts_with("HTTP/1.1 502"));
 }
 
 class UnredactedTest : public TerminateTest {
@@ -496,11 +509,11 @@ TEST_F(UnredactedTest, WithoutRedactionItComesBack) {
       talk_one("api.example.com", get("api.example.com", "/v1/me", kBearer)).contains(kSecret));
 }
 
-TEST_F(UnredactedTest, WithoutRedactionAWebSocketOpens) {
+TEST_F(UnredactedTest, WithoutRedactionItComesBackInAFrame) {
   const auto server = serve("api.example.com");
-  (void)talk_one("api.example.com", get("api.example.com", "/v1/ws", kBearer + kWebSocket));
-  ASSERT_EQ(server->seen.size(), 1U);
-  EXPECT_TRUE(server->seen[0].contains("websocket"));
+  server->answer = [](const std::string&) { return switched("", text_frame(kSecret + "ok")); };
+  EXPECT_TRUE(talk_one("api.example.com", get("api.example.com", "/v1/ws", kBearer + kWebSocket))
+                  .contains(kSecret));
 }
 
 // N164
@@ -519,10 +532,7 @@ TEST_F(TerminateTest, AnswersOfBoundHostsAreWholeAndReadable) {
 
 // N111
 TEST_F(TerminateTest, ASecretWithALineBreakGoesNowhere) {
-  world.broker = [](const plan::LeaseRequest&) {
-    return plan::LeaseAnswer{
-        .header = "authorization", .value = "Bearer a\r\nX: b", .secret = "a\r\nX: b"};
-  };
+  world.broker = [](const plan::LeaseRequest&) { return plan::LeaseAnswer{.secret = "a\r\nX: b"}; };
   const auto server = serve("api.example.com");
   EXPECT_TRUE(talk_one("api.example.com", get("api.example.com", "/v1/me", kBearer))
                   .contains("X-Cerco-Deny: credential-value"));

@@ -112,7 +112,11 @@ TlsPeer::~TlsPeer() {
 }
 
 void TlsPeer::send(std::string_view bytes) const {
-  if (shook_hands_ && !bytes.empty()) SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size()));
+  while (shook_hands_ && !bytes.empty()) {
+    const int put = SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size()));
+    if (put <= 0) return;
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
 }
 
 std::string TlsPeer::read_some() const {

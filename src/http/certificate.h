@@ -55,6 +55,11 @@ enum class Verification {
 
 // Sets SNI and the name to check (a canonical name or an IP literal) before the handshake.
 [[nodiscard]] base::Status expect_peer(SSL* connection, std::string_view host);
+// What this side shows when it is asked for a certificate: `pem` holds a private key without a
+// password, the certificate and those between it and a root. The handshake asks for it only after
+// the peer's own certificate was verified. bad_input where they do not fit; nothing of the key is
+// in any message.
+[[nodiscard]] base::Status present(SSL* connection, std::string_view pem);
 // After a failed handshake: what was wrong with the peer's certificate, "" when that was not it.
 [[nodiscard]] std::string certificate_problem(const SSL* connection);
 

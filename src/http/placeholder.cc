@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "base/base.h"
+#include "http/form.h"
+#include "http/percent.h"
 #include "http/syntax.h"
 
 namespace http {
@@ -11,23 +13,6 @@ namespace http {
 namespace {
 
 constexpr std::string_view kBasic = "basic ";
-
-// One round of percent-decoding; escapes that are none stay.
-std::string percent_decoded(std::string_view text) {
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; };
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && text.size() - i > 2 && is(text[i + 1], kHexDigit) &&
-        is(text[i + 2], kHexDigit)) {
-      out += static_cast<char>(digit(text[i + 1]) << 4 | digit(text[i + 2]));
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
 
 // Whether the text has the placeholder, as it is or under up to three rounds of percent-encoding.
 bool has(std::string_view text, std::string_view placeholder) {
@@ -49,9 +34,10 @@ std::optional<std::string> basic_pair(std::string_view value) {
 
 bool fills_slot(const Field& field, const Marked& marked) {
   const Slot& slot = marked.slot;
-  if (field.name != slot.header) return false;
+  const bool basic = slot.place == Place::basic;
+  if ((!basic && slot.place != Place::header) || field.name != slot.header) return false;
   const std::string_view value = field.value;
-  if (slot.basic) {
+  if (basic) {
     const auto pair = basic_pair(value);
     return pair && *pair == slot.user + ":" + marked.placeholder;
   }
@@ -61,25 +47,23 @@ bool fills_slot(const Field& field, const Marked& marked) {
          value.substr(before.size()) == marked.placeholder + slot.after;
 }
 
+// The target without what fills the slot there; `bound` tells whether something did.
+std::string target_without_bound(const RequestHead& head, const Marked& marked, bool& bound) {
+  const Slot& slot = marked.slot;
+  if (slot.place == Place::path) {
+    bound = path_segment(head.target, slot.segment) == render(slot, marked.placeholder);
+    return bound ? with_segment(head.target, slot.segment, "") : head.target;
+  }
+  if (slot.place != Place::query) return head.target;
+  const std::string filled = render(slot, marked.placeholder);
+  const auto values = field_values(Fields::form, query_of(head), slot.name);
+  bound = values && std::ranges::find(*values, filled) != values->end();
+  if (!bound) return head.target;
+  const auto rest = with_field(Fields::form, query_of(head), slot.name, filled, "");
+  return with_query(head.target, rest.value_or(""));
+}
+
 }  // namespace
-
-Slot header_slot(std::string_view header, std::string_view format) {
-  constexpr std::string_view kHole = "{secret}";
-  Slot slot;
-  slot.header = base::to_lower(header);
-  const auto hole = format.find(kHole);
-  slot.before = format.substr(0, hole);
-  if (hole != std::string_view::npos) slot.after = format.substr(hole + kHole.size());
-  return slot;
-}
-
-std::string render(const Slot& slot, std::string_view secret) {
-  if (!slot.basic) return slot.before + std::string(secret) + slot.after;
-  std::string both = slot.user + ":" + std::string(secret);
-  std::string value = "Basic " + base::base64(both);
-  base::wipe(both);
-  return value;
-}
 
 std::vector<Finding> find_placeholders(const RequestHead& head, const std::vector<Marked>& marked) {
   std::vector<Finding> findings;
@@ -91,7 +75,10 @@ std::vector<Finding> find_placeholders(const RequestHead& head, const std::vecto
   for (std::size_t i = 0; i < marked.size(); ++i) {
     const std::string& placeholder = marked[i].placeholder;
     const std::string lower = base::to_lower(placeholder);
-    if (has(head.target, placeholder) || has(head.host, placeholder)) add(i, Where::url, {});
+    bool bound = false;
+    const std::string target = target_without_bound(head, marked[i], bound);
+    if (bound) add(i, Where::bound, {});
+    if (has(target, placeholder) || has(head.host, placeholder)) add(i, Where::url, {});
     for (const Field& field : head.fields) {
       if (fills_slot(field, marked[i])) {
         add(i, Where::bound, field.name);

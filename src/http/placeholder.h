@@ -7,21 +7,9 @@
 #include <vector>
 
 #include "http/request.h"
+#include "http/slot.h"
 
 namespace http {
-
-// The one place that a credential is bound to.
-struct Slot {
-  std::string header = "authorization";  // lower case
-  bool basic = false;  // `Basic base64(user:SECRET)`; else before + SECRET + after
-  std::string user;
-  std::string before;
-  std::string after;
-};
-// A slot for the policy's `format` ("Bearer {secret}"); for `basic` use Slot directly.
-[[nodiscard]] Slot header_slot(std::string_view header, std::string_view format);
-// The header value with `secret` in it.
-[[nodiscard]] std::string render(const Slot& slot, std::string_view secret);
 
 struct Marked {
   std::string placeholder;
@@ -32,12 +20,12 @@ enum class Where {
   bound,   // the slot, and nothing but the slot's shape around it
   header,  // another header, the name of one, or another shape
   basic,   // inside a Basic value that is not the slot
-  url,     // the target or the host, also percent-encoded
+  url,     // the target or the host, also percent-encoded, but for the slot
 };
 struct Finding {
   std::size_t marked = 0;  // index into what was searched for
   Where where = Where::header;
-  std::string field;  // lower-case header name; "" for url
+  std::string field;  // lower-case header name; "" in the URL
   bool operator==(const Finding&) const = default;
 };
 

@@ -4,33 +4,14 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "http/percent.h"
 
 namespace http {
 
 namespace {
 
-bool unreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '.' || c == '_' || c == '~';
-}
-
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-}
-
-std::string percent_encoded(std::string_view text, std::string_view digits) {
-  std::string out;
-  for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (unreserved(c)) {
-      out += c;
-    } else {
-      out += '%';
-      out += digits[byte >> 4];
-      out += digits[byte & 15];
-    }
-  }
-  return out;
 }
 
 // The Base64 digits that depend on the secret alone, without padding, where `before` bytes (counted
@@ -61,6 +42,18 @@ std::string slashes_escaped(std::string_view text) {
   return out;
 }
 
+constexpr std::string_view kLowerHex = "0123456789abcdef";
+
+std::string hex(std::string_view text, std::string_view digits) {
+  std::string out;
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += digits[byte >> 4];
+    out += digits[byte & 15];
+  }
+  return out;
+}
+
 struct Draft {
   std::string text;
   std::string replacement;
@@ -68,6 +61,9 @@ struct Draft {
 
 // A shorter stem would take common text with it.
 constexpr std::size_t kLeastInBase64 = 9;
+
+// The start of a form that may stand at the end of a text: of half a form, if that is less.
+constexpr std::size_t kLeastMasked = 8;
 
 void add_base64(std::string_view secret, std::string_view placeholder, std::vector<Draft>& drafts) {
   const auto add = [&drafts](const std::string& text, const std::string& replacement) {
@@ -91,14 +87,18 @@ void add_base64(std::string_view secret, std::string_view placeholder, std::vect
   }
 }
 
+void add_hex(std::string_view secret, std::string_view placeholder, std::vector<Draft>& drafts) {
+  for (const std::string_view digits : {kUpperHex, kLowerHex}) {
+    drafts.push_back({hex(secret, digits), hex(placeholder, digits)});
+  }
+}
+
 }  // namespace
 
 base::Result<Redaction> Redaction::of(std::string_view secret, std::string_view placeholder,
                                       const Slot& slot) {
   Redaction made;
   if (secret.size() < kLeastRedacted) return made;
-  std::string pair_secret = slot.user + ":" + std::string(secret);
-  const std::string pair_placeholder = slot.user + ":" + std::string(placeholder);
   std::vector<Draft> drafts = {
       {std::string(secret), std::string(placeholder)},
       {percent_encoded(secret, "0123456789ABCDEF"), std::string(placeholder)},
@@ -107,8 +107,12 @@ base::Result<Redaction> Redaction::of(std::string_view secret, std::string_view 
       {slashes_escaped(json_escaped(secret)), std::string(placeholder)},
   };
   add_base64(secret, placeholder, drafts);
-  if (slot.basic) drafts.push_back({base::base64(pair_secret), base::base64(pair_placeholder)});
-  base::wipe(pair_secret);
+  add_hex(secret, placeholder, drafts);
+  if (slot.place == Place::basic) {
+    constexpr std::size_t kWord = std::string_view("Basic ").size();
+    drafts.push_back({basic_value(slot.user, secret).substr(kWord),
+                      basic_value(slot.user, placeholder).substr(kWord)});
+  }
   // Of two drafts for the same text the one that says more of the placeholder comes first.
   std::ranges::sort(drafts, [](const Draft& a, const Draft& b) {
     if (a.text.size() != b.text.size()) return a.text.size() > b.text.size();
@@ -157,7 +161,8 @@ const Redaction::Form* Redaction::Walk::next(std::size_t from, std::size_t& at) 
   return first;
 }
 
-std::size_t Redaction::replace(std::string_view text, std::size_t open, std::string& out) const {
+Redaction::Done Redaction::replace(std::string_view text, std::size_t open,
+                                   std::string& out) const {
   Walk walk(*this, text);
   std::size_t done = 0;
   std::size_t at = 0;
@@ -168,23 +173,38 @@ std::size_t Redaction::replace(std::string_view text, std::size_t open, std::str
     done = at + form->size;
   }
   const std::size_t end = std::max(done, open);
+  const std::size_t rest = out.size();
   out += text.substr(done, end - done);
-  return end;
+  return {end, rest};
 }
 
-std::size_t Redaction::pending(std::string_view text) const {
+std::size_t Redaction::pending(std::string_view text, const Form** begun) const {
   std::size_t most = 0;
   for (const Form& form : forms_) {
     for (std::size_t size = std::min(form.size - 1, text.size()); size > most; --size) {
-      if (text.ends_with(bytes(form).substr(0, size))) most = size;
+      if (!text.ends_with(bytes(form).substr(0, size))) continue;
+      most = size;
+      if (begun != nullptr) *begun = &form;
     }
   }
   return most;
 }
 
+// A text that ends within a form would give away all of it but its end: as much of the replacement
+// stands there, as long as what it stands for. A few bytes may be anything.
+void Redaction::mask_end(std::string& text, std::size_t from) const {
+  const Form* begun = nullptr;
+  const std::size_t size = pending(std::string_view(text).substr(from), &begun);
+  if (begun == nullptr || size < std::min(kLeastMasked, begun->size / 2)) return;
+  std::string shown = begun->replacement.substr(0, size);
+  shown.resize(size, '*');
+  text.replace(text.size() - size, size, shown);
+}
+
 std::string Redaction::clean(std::string_view text) const {
   std::string out;
-  replace(text, text.size(), out);
+  const Done done = replace(text, text.size(), out);
+  mask_end(out, done.rest);
   return out;
 }
 
@@ -213,9 +233,9 @@ std::string BodyRedactor::push(std::string_view piece) {
   text += piece;
   // Past `open` another form may have begun, perhaps a longer one than has matched there: wait for
   // it.
-  const std::size_t open = text.size() - redaction_->pending(text);
+  const std::size_t open = text.size() - redaction_->pending(text, nullptr);
   std::string out;
-  held_ = text.substr(redaction_->replace(text, open, out));
+  held_ = text.substr(redaction_->replace(text, open, out).text);
   base::wipe(text);
   return out;
 }

@@ -16,15 +16,16 @@ inline constexpr std::size_t kLeastRedacted =
     4;  // shorter secrets would take common text with them
 
 // The forms of one secret: as it is, in Base64 wherever it stands in what was encoded, as the Basic
-// value, percent-encoded, escaped in JSON. Held in locked memory. Made once a lease and used for
-// any number of responses.
+// value, percent-encoded, escaped in JSON, in hexadecimal. Held in locked memory. Made once a lease
+// and used for any number of responses.
 class Redaction {
  public:
   // `missing` where no memory can be locked for it.
   [[nodiscard]] static base::Result<Redaction> of(std::string_view secret,
                                                   std::string_view placeholder, const Slot& slot);
 
-  // `text` with every form replaced.
+  // `text` with every form replaced, and with what begins one at its end masked
+  // where that is half of it, or 8 bytes.
   [[nodiscard]] std::string clean(std::string_view text) const;
   // Cleans every value; a field whose name holds a form, in whatever case, is dropped.
   void clean(std::vector<Field>& fields) const;
@@ -54,11 +55,18 @@ class Redaction {
   };
   [[nodiscard]] std::string_view bytes(const Form& form) const;
   [[nodiscard]] bool in_name(std::string_view name) const;
-  // Appends `text` to `out` with every form that begins before `open` replaced; returns how much of
-  // the text is done with.
-  std::size_t replace(std::string_view text, std::size_t open, std::string& out) const;
-  // Bytes at the end of `text` that could be the start of a form.
-  [[nodiscard]] std::size_t pending(std::string_view text) const;
+  // Appends `text` to `out` with every form that begins before `open` replaced. How much of the
+  // text is done with, and where in `out` begins what stands behind the last form.
+  struct Done {
+    std::size_t text = 0;
+    std::size_t rest = 0;
+  };
+  Done replace(std::string_view text, std::size_t open, std::string& out) const;
+  // Bytes at the end of `text` that could be the start of a form, and of which; `begun` may be
+  // null.
+  [[nodiscard]] std::size_t pending(std::string_view text, const Form** begun) const;
+  // Of what stands from `from` on.
+  void mask_end(std::string& text, std::size_t from) const;
 
   base::Secret store_;
   std::vector<Form> forms_;  // longest first

@@ -147,6 +147,33 @@ base::Status expect_peer(SSL* connection, std::string_view host) {
   return {};
 }
 
+base::Status present(SSL* connection, std::string_view pem) {
+  // Without this OpenSSL asks a terminal for the password of a locked key.
+  const auto no_password = [](char*, int, int, void*) { return 0; };
+  const auto text = [&pem] {
+    return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  };
+  const auto refused = [](const char* what) {
+    ERR_clear_error();
+    return base::bad_input("client certificate", what, "PEM with a key and its certificate");
+  };
+  const Bio keys = text();
+  const Key key(PEM_read_bio_PrivateKey(keys.get(), nullptr, no_password, nullptr));
+  if (!key) return refused("no private key that can be read");
+  const Bio certificates = text();
+  const Certificate leaf(PEM_read_bio_X509(certificates.get(), nullptr, no_password, nullptr));
+  if (!leaf || SSL_use_certificate(connection, leaf.get()) != 1) return refused("no certificate");
+  if (SSL_use_PrivateKey(connection, key.get()) != 1) {
+    return refused("the key is not the certificate's");
+  }
+  while (const Certificate next{
+      PEM_read_bio_X509(certificates.get(), nullptr, no_password, nullptr)}) {
+    if (SSL_add1_chain_cert(connection, next.get()) != 1) return refused("a broken chain");
+  }
+  ERR_clear_error();
+  return {};
+}
+
 std::string certificate_problem(const SSL* connection) {
   const long result = SSL_get_verify_result(connection);
   return result == X509_V_OK ? std::string{} : X509_verify_cert_error_string(result);

@@ -197,6 +197,23 @@ struct Filter {
                                   const std::function<bool(std::string_view line)>& line);
 // Runs that have a journal, oldest first.
 [[nodiscard]] base::Result<std::vector<std::string>> runs(const std::string& journal_dir);
+// What a run's journal tells of one of its credentials; times as events have them, "" for never.
+struct CredentialHistory {
+  std::string name;
+  std::string issued;  // JSON: the members of credential.issued behind the name
+  std::string last_used;
+  std::uint64_t uses = 0;
+  std::uint64_t refused = 0;  // leases and misuses, folded ones counted
+  std::string revoked;
+  std::string why;
+  bool operator==(const CredentialHistory&) const = default;
+};
+struct CredentialHistories {
+  bool ended = false;                          // the run has
+  std::vector<CredentialHistory> credentials;  // in the order in which they were issued
+};
+[[nodiscard]] base::Result<CredentialHistories> credentials(const std::string& journal_dir,
+                                                            const std::string& run);
 // One event as a line for people; what came from inside is made printable.
 [[nodiscard]] std::string describe(std::string_view json_line);
 // How a line may be coloured: an alert, something refused, something let through that enforcement

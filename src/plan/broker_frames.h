@@ -69,12 +69,10 @@ struct LeaseRequest {
 struct LeaseAnswer {
   std::string refusal;  // "" when granted; else unknown, host, port, method, path, placeholder,
                         // tls, expired, uses, revoked
-  std::string header;   // lower-case name
-  std::string value;    // the whole header value with the secret in it: wipe after use
-  std::string secret;   // the bare secret, for redaction: wipe after use
+  std::string secret;   // the bare secret: wipe after use
   template <class W>
   void fields(W& w) {
-    w(refusal, header, value, secret);
+    w(refusal, secret);
   }
 };
 

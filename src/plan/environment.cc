@@ -9,8 +9,6 @@
 namespace plan {
 namespace {
 
-constexpr std::size_t kPlaceholderRandom = 26;  // 130 bits
-
 std::map<std::string, std::string> own_variables(std::string_view run) {
   return {
       {"CERCO_RUN", std::string(run)},
@@ -50,6 +48,45 @@ bool is_variable_name(std::string_view name) {
          std::ranges::all_of(name, word);
 }
 
+const std::vector<PlaceholderShape>& placeholder_shapes() {
+  static const std::vector<PlaceholderShape> kShapes = {
+      {"cerco_ph_", 26, {}},
+      {"ghp_", 36, {"GH_TOKEN", "GITHUB_TOKEN", "GITHUB_PAT"}},
+      {"glpat-", 26, {"GITLAB_TOKEN"}},
+      {"sk-", 48, {"OPENAI_API_KEY"}},
+      {"sk-ant-api03-", 95, {"ANTHROPIC_API_KEY"}},
+      {"AKIA", 26, {"AWS_ACCESS_KEY_ID"}},
+      {"npm_", 36, {"NPM_TOKEN", "NODE_AUTH_TOKEN"}},
+      {"pypi-", 160, {"TWINE_PASSWORD", "PYPI_TOKEN", "UV_PUBLISH_TOKEN"}},
+      {"hf_", 34, {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}},
+      {"xoxb-", 50, {"SLACK_TOKEN", "SLACK_BOT_TOKEN"}},
+      {"sk_test_", 99, {"STRIPE_API_KEY", "STRIPE_SECRET_KEY"}},
+  };
+  return kShapes;
+}
+
+namespace {
+
+// By the first variable that is known; the secret itself plays no part, so that nothing of it comes
+// in.
+std::string placeholder_for(const policy::Credential& credential, const std::string& field,
+                            const std::function<std::string(std::size_t)>& random) {
+  const auto& shapes = placeholder_shapes();
+  for (const auto& [variable, of] : credential.env) {
+    for (const PlaceholderShape& shape : shapes) {
+      if (of != field || std::ranges::find(shape.variables, variable) == shape.variables.end()) {
+        continue;
+      }
+      std::string text = random(shape.random);
+      if (shape.prefix == "AKIA") text = base::to_upper(text);  // as botocore expects it
+      return std::string(shape.prefix) + text;
+    }
+  }
+  return std::string(shapes[0].prefix) + random(shapes[0].random);
+}
+
+}  // namespace
+
 std::vector<Placeholder> make_placeholders(const policy::Policy& policy,
                                            const std::function<std::string(std::size_t)>& random) {
   std::vector<Placeholder> placeholders;
@@ -57,7 +94,7 @@ std::vector<Placeholder> make_placeholders(const policy::Policy& policy,
     std::set<std::string> fields;
     for (const auto& [variable, field] : credential.env) fields.insert(field);
     for (const auto& field : fields) {
-      placeholders.push_back({credential.name, field, "cerco_ph_" + random(kPlaceholderRandom)});
+      placeholders.push_back({credential.name, field, placeholder_for(credential, field, random)});
     }
   }
   return placeholders;

@@ -484,6 +484,30 @@ TEST(Placeholders, StandInTheEnvironmentForEachField) {
   EXPECT_EQ(plan.command.env.at("API_KEY"), value);
 }
 
+// Programs look at the shape of a key; all have 128 random bits or more.
+TEST(Placeholders, AreShapedByTheirVariable) {
+  Policy policy = plan::testing::full_policy();
+  const std::vector<std::tuple<std::string, std::string, std::size_t>> rows = {
+      {"GITHUB_TOKEN", "ghp_aaaaa", 40},
+      {"OPENAI_API_KEY", "sk-aaaaa", 51},
+      {"AWS_ACCESS_KEY_ID", "AKIAAAAAA", 30},
+      {"SOME_KEY", "cerco_ph_aaaaa", 35},
+  };
+  for (const auto& [variable, start, size] : rows) {
+    policy.credentials[0].env = {{variable, "secret"}};
+    const auto plan =
+        plan::make(policy, plan::testing::host(), plan::testing::ask(), plan::testing::letters);
+    ASSERT_TRUE(plan) << variable;
+    const std::string& value = plan->command.env.at(variable);
+    EXPECT_TRUE(value.starts_with(start)) << value;
+    EXPECT_EQ(value.size(), size) << value;
+    EXPECT_TRUE(plan::verify(*plan)) << plan::verify(*plan).error().line();
+  }
+  for (const plan::PlaceholderShape& shape : plan::placeholder_shapes()) {
+    EXPECT_GE(shape.random * 5, 128U) << shape.prefix;
+  }
+}
+
 TEST(Placeholders, AVariableHasOneSource) {
   Policy policy = plan::testing::full_policy();
   policy.environment.set = {{"API_KEY", "x"}};

@@ -86,6 +86,14 @@ inline constexpr std::size_t kMostHidden = 4096;  // each is a mount
 
 [[nodiscard]] std::vector<Placeholder> make_placeholders(
     const policy::Policy& policy, const std::function<std::string(std::size_t)>& random);
+// What a placeholder looks like, by the variables that hold it: some programs look at the shape of
+// a key before they use it. `random` characters of 5 bits each, 26 at least: none is guessed.
+struct PlaceholderShape {
+  std::string_view prefix;
+  std::size_t random = 0;
+  std::vector<std::string_view> variables;
+};
+[[nodiscard]] const std::vector<PlaceholderShape>& placeholder_shapes();
 // The command's whole environment. Clashes and malformed names are bad_input.
 [[nodiscard]] base::Result<std::map<std::string, std::string>> environment_for(
     const Plan& plan, const std::map<std::string, std::string>& caller);

@@ -91,15 +91,19 @@ base::Status check_command(const Plan& plan) {
 base::Status check_placeholders(const Plan& plan) {
   std::set<std::string> seen;
   for (const auto& placeholder : plan.placeholders) {
-    static constexpr std::string_view kPrefix = "cerco_ph_";
     const std::string& value = placeholder.value;
-    const bool formed = value.starts_with(kPrefix) && value.size() >= kPrefix.size() + 26 &&
-                        std::ranges::all_of(value.substr(kPrefix.size()), [](char c) {
-                          return (c >= 'a' && c <= 'z') || (c >= '2' && c <= '7');
-                        });
+    const bool formed =
+        std::ranges::any_of(placeholder_shapes(), [&](const PlaceholderShape& shape) {
+          return value.starts_with(shape.prefix) &&
+                 value.size() == shape.prefix.size() + shape.random &&
+                 std::ranges::all_of(value.substr(shape.prefix.size()), [](char c) {
+                   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                          (c >= '2' && c <= '7');
+                 });
+        });
     if (!formed || !seen.insert(value).second) {
       return refuse(fmt::format("placeholder of {:?}", placeholder.credential),
-                    "cerco_ph_ and 26 random characters");
+                    "a known beginning and 26 or more random characters");
     }
   }
   for (const auto& credential : plan.policy.credentials) {

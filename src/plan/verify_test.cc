@@ -199,6 +199,8 @@ TEST(Verify, RefusesWhatDoesNotFollowFromThePolicy) {
       {[](Plan& p) { p.command.cwd = ".."; }, "working folder"},
       {[](Plan& p) { p.command.env["API_KEY"] = "the real one"; }, "placeholder"},
       {[](Plan& p) { p.placeholders[0].value = "cerco_ph_short"; }, "placeholder"},
+      {[](Plan& p) { p.placeholders[0].value = "sk-" + std::string(26, 'a'); }, "placeholder"},
+      {[](Plan& p) { p.placeholders[0].value = std::string(36, 'a'); }, "placeholder"},
       {[](Plan& p) { p.cgroup.groups[0].where.path = "/sys/fs/cgroup/../x"; }, "cgroup"},
       {[](Plan& p) { p.cgroup.groups[0].limits.emplace_back("../x", "1"); }, "cgroup file"},
       {[](Plan& p) { p.cgroup.groups[0].limits.emplace_back("pids.max", "1"); }, "cgroup file"},

@@ -109,7 +109,21 @@ bool same_method(const std::string& a, const std::string& b) {
 }
 
 std::string place_in_request(const Inject& inject) {
-  return inject.kind == InjectKind::basic ? "authorization" : inject.header;
+  switch (inject.kind) {
+    case InjectKind::header:
+      return inject.header;
+    case InjectKind::basic:
+      return "authorization";
+    case InjectKind::query:
+      return "the parameter " + inject.field;
+    case InjectKind::path:
+      return fmt::format("segment {}", inject.segment);
+    case InjectKind::body:
+      return "the field " + inject.field;
+    case InjectKind::mtls:
+      return "the handshake";
+  }
+  return {};
 }
 
 // Some request would get both secrets into one place without having asked for either.

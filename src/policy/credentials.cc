@@ -24,6 +24,14 @@ base::Status read_command(const At& at, Source& out) {
   return {};
 }
 
+// A file within one folder.
+Fault check_file_name(std::string_view text) {
+  const bool plain = !text.empty() && text.size() <= 255 && text != "." && text != ".." &&
+                     text.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
+  if (plain) return {};
+  return {"no name of a credential", "expected a name as in LoadCredential=NAME:PATH"};
+}
+
 base::Status later(const At& at) {
   if (at.shaped("false")) return {};
   return at.not_yet("");
@@ -45,9 +53,18 @@ base::Status read_source(const At& at, Source& out) {
                          })(a);
                        }},
                       {"command", [&](const At& a) { return read_command(a, out); }},
+                      {"systemd",
+                       [&](const At& a) {
+                         out.kind = SourceKind::systemd;
+                         return string_into(out.name, check_file_name)(a);
+                       }},
                       {"oauth2", later},
-                      {"vault", later}}));
-  return want_one(at, {"env", "file", "command"});
+                      {"jwt_bearer", later},
+                      {"vault", later},
+                      {"github_app", later},
+                      {"aws_sts", later},
+                      {"gcp", later}}));
+  return want_one(at, {"env", "file", "command", "systemd"});
 }
 
 Fault check_format(std::string_view text) {
@@ -87,23 +104,40 @@ Fault check_user(std::string_view text) {
   return {"no user name", "expected a user name without colon"};
 }
 
+Fault check_field(std::string_view text) {
+  if (!text.empty() && text.size() <= 128 && is_header_value(text)) return {};
+  return {"no name of a field", "expected the name of one field such as \"api_key\""};
+}
+
+base::Status read_mtls(const At& at, Inject& out) {
+  bool wanted = false;
+  TRY(boolean_into(wanted)(at));
+  out.kind = InjectKind::mtls;
+  return wanted ? base::Status() : at.bad("false", "expected true, or another place");
+}
+
 base::Status read_inject(const At& at, Inject& out) {
+  const auto kind = [&out](InjectKind one, const std::function<base::Status(const At&)>& read) {
+    return [&out, one, read](const At& a) -> base::Status {
+      out.kind = one;
+      return read(a);
+    };
+  };
+  constexpr std::uint64_t kMostSegments = 64;
   TRY(read_table(at, {{"header", canon_into(out.header, injected_header)},
                       {"format", string_into(out.format, check_format)},
-                      {"basic",
-                       [&](const At& a) {
-                         out.kind = InjectKind::basic;
-                         return string_into(out.user, check_user)(a);
-                       }},
-                      {"query", later},
-                      {"path", later},
-                      {"body", later},
+                      {"basic", kind(InjectKind::basic, string_into(out.user, check_user))},
+                      {"query", kind(InjectKind::query, string_into(out.field, check_field))},
+                      {"path", kind(InjectKind::path,
+                                    count_into(out.segment, kMostSegments, Unlimited::refused))},
+                      {"body", kind(InjectKind::body, string_into(out.field, check_field))},
                       {"sigv4", later},
-                      {"mtls", later},
+                      {"mtls", [&](const At& a) { return read_mtls(a, out); }},
                       {"postgres", later}}));
-  TRY(want_one(at, {"header", "basic"}));
-  if (out.kind == InjectKind::basic && at.node.find("format") != nullptr) {
-    return at.bad("format beside basic", "expected format beside header");
+  TRY(want_one(at, {"header", "basic", "query", "path", "body", "mtls"}));
+  const bool whole = out.kind == InjectKind::basic || out.kind == InjectKind::mtls;
+  if (whole && at.node.find("format") != nullptr) {
+    return at.bad("format beside what has none", "expected format beside another place");
   }
   return {};
 }
@@ -157,6 +191,11 @@ base::Status read_credential(const At& at, std::size_t number, Credential& out) 
     return at.bad("no ports", fmt::format("expected the exact ports of {}", kHostName));
   }
   if (out.ports.empty()) out.ports = {443};
+  // Nothing inside could carry a placeholder to where the certificate is shown.
+  if (out.inject.kind == InjectKind::mtls && (out.require || !out.env.empty())) {
+    return at.bad("a client certificate that waits for a placeholder",
+                  "expected require = false, and no env");
+  }
   return check_fields(at, out);
 }
 

@@ -219,10 +219,11 @@ struct Deny {
   }
 };
 
-enum class SourceKind { env, file, command, last_ = command };  // the sources that are built
+// The sources that are built; `systemd` is a file of $CREDENTIALS_DIRECTORY.
+enum class SourceKind { env, file, command, systemd, last_ = systemd };
 struct Source {
   SourceKind kind = SourceKind::env;
-  std::string name;                  // variable or path
+  std::string name;                  // variable, path, or the credential's name at systemd
   std::vector<std::string> command;  // argv
   bool operator==(const Source&) const = default;
   template <class W>
@@ -231,16 +232,19 @@ struct Source {
   }
 };
 
-enum class InjectKind { header, basic, last_ = basic };  // the places that are built
+// The places that are built.
+enum class InjectKind { header, basic, query, path, body, mtls, last_ = mtls };
 struct Inject {
   InjectKind kind = InjectKind::header;
   std::string header = "authorization";  // lower case
-  std::string format = "{secret}";       // header: text around {secret}
+  std::string format = "{secret}";       // text around {secret}: all but basic and mtls
   std::string user;                      // basic
+  std::string field;                     // query: the parameter; body: of a form or a JSON object
+  std::uint64_t segment = 0;             // path: from 1
   bool operator==(const Inject&) const = default;
   template <class W>
   void fields(W& w) {
-    w(kind, header, format, user);
+    w(kind, header, format, user, field, segment);
   }
 };
 

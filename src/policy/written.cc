@@ -208,18 +208,34 @@ Node source(const Source& from) {
   Node node;
   if (from.kind == SourceKind::env) add(node, "env", text(from.name));
   if (from.kind == SourceKind::file) add(node, "file", text(from.name));
+  if (from.kind == SourceKind::systemd) add(node, "systemd", text(from.name));
   if (from.kind == SourceKind::command) add(node, "command", texts(from.command));
   return node;
 }
 
 Node inject(const Inject& from) {
   Node node;
-  if (from.kind == InjectKind::basic) {
-    add(node, "basic", text(from.user));
-  } else {
-    add(node, "header", text(from.header));
-    add(node, "format", text(from.format));
+  switch (from.kind) {
+    case InjectKind::header:
+      add(node, "header", text(from.header));
+      break;
+    case InjectKind::basic:
+      add(node, "basic", text(from.user));
+      return node;
+    case InjectKind::query:
+      add(node, "query", text(from.field));
+      break;
+    case InjectKind::path:
+      add(node, "path", count(from.segment));
+      break;
+    case InjectKind::body:
+      add(node, "body", text(from.field));
+      break;
+    case InjectKind::mtls:
+      add(node, "mtls", boolean(true));
+      return node;
   }
+  add(node, "format", text(from.format));
   return node;
 }
 

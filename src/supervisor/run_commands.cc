@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kOomInterval{5};
 confine::Profile profile_of(policy::SeccompProfile profile) {
   switch (profile) {
     case policy::SeccompProfile::strict:
-      return confine::Profile::strict;
+      return confine::Profile::strict_program;
     case policy::SeccompProfile::standard:
       return confine::Profile::standard;
     case policy::SeccompProfile::debug:
@@ -29,7 +29,7 @@ confine::Profile profile_of(policy::SeccompProfile profile) {
     case policy::SeccompProfile::browser:
       return confine::Profile::browser;
   }
-  return confine::Profile::strict;
+  return confine::Profile::strict_program;
 }
 
 std::uint64_t milliseconds(Clock::duration time) {

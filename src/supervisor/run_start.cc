@@ -34,20 +34,6 @@ LiveRun live_run(const plan::Plan& plan, const Launch& launch, os::Instant start
   return live;
 }
 
-confine::Profile profile_of(policy::SeccompProfile profile) {
-  switch (profile) {
-    case policy::SeccompProfile::strict:
-      return confine::Profile::strict_program;
-    case policy::SeccompProfile::standard:
-      return confine::Profile::standard;
-    case policy::SeccompProfile::debug:
-      return confine::Profile::debug;
-    case policy::SeccompProfile::browser:
-      return confine::Profile::browser;
-  }
-  return confine::Profile::strict_program;
-}
-
 }  // namespace
 
 base::Status Run::receive_launch() {

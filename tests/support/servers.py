@@ -102,7 +102,8 @@ def serve_http(connection, peer, config, context):
     except (ssl.SSLError, OSError) as error:
         say(event="handshake failed", error=str(error))
         return
-    say(event="connection", peer=peer[0])
+    shown = connection.getpeercert() if context is not None else None
+    say(event="connection", peer=peer[0], client=dict(pair[0] for pair in shown["subject"])["commonName"] if shown else None)
     try:
         while True:
             head = read_head(connection)
@@ -126,8 +127,12 @@ def serve_http(connection, peer, config, context):
                                    b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n")
                 if config["websocket"] == "messages":
                     return echo_messages(connection)
+                if "frames" in config:  # one text message of the server's own, then the end
+                    text = config["frames"].encode()
+                    connection.sendall(b"\x81" + bytes([len(text)]) + text + b"\x88\x02\x03\xe8")
                 while data := connection.recv(65536):
-                    connection.sendall(data)
+                    if "frames" not in config:
+                        connection.sendall(data)
                 return
             body = read_body(connection, headers)
             say(event="request", method=method, path=path, headers=headers, body=body.decode("latin1")[:65536],
@@ -150,6 +155,9 @@ def http(config):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(config["certificate"])
         context.set_alpn_protocols(["http/1.1"])
+        if "client_authority" in config:  # what clients show must come from there
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(config["client_authority"])
         context.sni_callback = lambda sock, name, ctx: say(event="sni", name=name)
     server = listen(config["address"], config["port"])
     say(ready=True)
