@@ -85,7 +85,13 @@ std::vector<Ability> protection_abilities(const policy::Policy& policy, const Ho
     if (!single) common.push_back(lack);
   }
   std::vector<Ability> out;
-  for (const Protection protection : required(policy, hold_limits(policy.limits, host).unheld)) {
+  HeldLimits held = hold_limits(policy.limits, host);
+  Plan plan;
+  plan.policy = policy;
+  plan.rights = host.root ? Rights::root : Rights::user;
+  plan.unheld = std::move(held.unheld);
+  plan.cgroup = std::move(held.cgroup);
+  for (const Protection protection : required(plan)) {
     std::vector<Lack> its = common;
     for (const StandsOn& one : stands_on()) {
       if (one.protection != protection) continue;

@@ -70,7 +70,6 @@ class Run {
   void on_tick();
   void look_at_host_disk(Clock::time_point now);
   void look_at_processor_time(Clock::time_point now);
-  void time_out(Cut why, Clock::time_point now);
   void contain(const journal::Alarm& alarm);
   void lose(Part& part, std::string_view who);
 

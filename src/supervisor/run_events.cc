@@ -171,12 +171,6 @@ void Run::look_at_host_disk(Clock::time_point now) {
   if (found && host_is_full(room)) cut(Cut::host_disk_full, "host");
 }
 
-void Run::time_out(Cut why, Clock::time_point now) {
-  facts_.cut = why;
-  signal_command(SIGTERM);
-  kill_at_ = now + kGrace;
-}
-
 // What is left cannot be used up before all processors of the sandbox have worked on it.
 void Run::look_at_processor_time(Clock::time_point now) {
   const policy::Limits& limits = plan_.policy.limits;
