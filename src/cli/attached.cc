@@ -39,20 +39,20 @@ Attached::Attached(const World& world, base::Fd signals, ipc::Channel channel, o
       channel_(std::move(channel)),
       supervisor_(std::move(supervisor)) {}
 
-Outcome Attached::run(const plan::Plan& plan, Files files, base::Fd roots,
+Outcome Attached::run(const plan::Plan& plan, Files files, Part part, base::Fd roots,
                       std::vector<base::Fd> secrets) {
   const auto note = [&](const base::Status& status) {
     if (!status) outcome_.failures.push_back(status.error());
     return status.has_value();
   };
   note_hidden(plan::hidden(plan));
-  const bool talked = note(launch(plan, files, std::move(roots), std::move(secrets))) &&
+  const bool talked = note(launch(plan, files, part, std::move(roots), std::move(secrets))) &&
                       note(converse(plan, files));
-  if (talked && !failed_) {
+  if (talked && !failed_ && !outcome_.begun) {
     (void)note(drain());
     (void)note(fetch_files(plan, files));
   }
-  if (talked) (void)note(finish());
+  if (talked && !outcome_.begun) (void)note(finish());
   if (streams_) {
     outcome_.stdout_bytes = streams_->stdout_bytes();
     outcome_.stderr_bytes = streams_->stderr_bytes();
@@ -69,14 +69,20 @@ Outcome Attached::run(const plan::Plan& plan, Files files, base::Fd roots,
   return std::move(outcome_);
 }
 
-base::Status Attached::launch(const plan::Plan& plan, const Files& files, base::Fd roots,
+base::Status Attached::launch(const plan::Plan& plan, const Files& files, const Part& part,
+                              base::Fd roots,
                               // NOLINTNEXTLINE(performance-unnecessary-value-param): closed here
                               std::vector<base::Fd> secrets) {
-  streams_ = TRY(Streams::make(world_->in, world_->out, world_->err, plan.policy.limits.output));
   const base::Fd plan_memfd = TRY(os::sealed_memfd("cerco-plan", base::encode(plan)));
-  const auto streams = streams_->far_ends();
-  std::vector<int> fds = {plan_memfd.get(), streams[0], streams[1], streams[2], roots.get()};
+  std::vector<int> fds = {plan_memfd.get()};
   supervisor::Launch launch;
+  launch.version = kVersion;
+  launch.detach = part.stay == Stay::until_begun;
+  if (!launch.detach) {
+    streams_ = TRY(Streams::make(world_->in, world_->out, world_->err, plan.policy.limits.output));
+    for (const int stream : streams_->far_ends()) fds.push_back(stream);
+  }
+  fds.push_back(roots.get());
   base::Fd far_put;
   base::Fd far_take;
   if (!files.in.empty()) {
@@ -89,10 +95,14 @@ base::Status Attached::launch(const plan::Plan& plan, const Files& files, base::
     fds.push_back(far_take.get());
     launch.take = true;
   }
+  if (launch.detach && part.report.open()) {
+    fds.push_back(part.report.get());
+    launch.report = true;
+  }
   for (const base::Fd& secret : secrets) fds.push_back(secret.get());
   launch.secrets = secrets.size();
   TRY_IN("start", ipc::send_value(channel_, supervisor::FromCaller(launch), fds));
-  streams_->close_far_ends();
+  if (streams_) streams_->close_far_ends();
   return {};
 }
 
@@ -100,11 +110,11 @@ base::Status Attached::converse(const plan::Plan& plan, const Files& files) {
   std::vector<pollfd> polled;
   while (!over_ && !failed_) {
     polled.assign({{signals_.get(), POLLIN, 0}, {channel_.fd(), POLLIN, 0}});
-    streams_->watch(polled);
+    if (streams_) streams_->watch(polled);
     (void)TRY(os::wait_for(polled, -1));
     if (polled[0].revents != 0) TRY(on_signal());
-    streams_->act(&polled[2]);
-    if (streams_->over_limit() && !limit_told_) {
+    if (streams_) streams_->act(&polled[2]);
+    if (streams_ && streams_->over_limit() && !limit_told_) {
       limit_told_ = true;
       TRY(ask(supervisor::End{"output_limit"}));
     }
@@ -140,6 +150,11 @@ base::Status Attached::on_message(const plan::Plan& plan, const Files& files) {
       return ask(supervisor::End{"killed"});
     }
     return ask(supervisor::Go{});
+  }
+  if (std::holds_alternative<supervisor::Begun>(message)) {
+    over_ = outcome_.begun = true;
+    outcome_.status = 0;
+    return {};
   }
   if (auto* over = std::get_if<supervisor::Over>(&message)) {
     take_over(std::move(*over));
@@ -225,8 +240,8 @@ base::Status Attached::fetch_files(const plan::Plan& plan, const Files& files) {
 
 base::Status Attached::finish() {
   take_session_.reset();
-  (void)ask(supervisor::Finish{.stdout_bytes = streams_->stdout_bytes(),
-                               .stderr_bytes = streams_->stderr_bytes(),
+  (void)ask(supervisor::Finish{.stdout_bytes = streams_ ? streams_->stdout_bytes() : 0,
+                               .stderr_bytes = streams_ ? streams_->stderr_bytes() : 0,
                                .changes = outcome_.changes});
   while (true) {
     auto message = TRY(hear());

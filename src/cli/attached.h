@@ -22,6 +22,13 @@ struct Files {
   std::vector<workspace::Incoming> in;
   base::Fd out;  // the folder of --out; not open: nothing is brought out
 };
+enum class Stay { to_the_end, until_begun };
+// How the caller takes part. Whoever does not stay to the end has no streams, and the supervisor
+// writes the report, also to `report` where that is open.
+struct Part {
+  Stay stay = Stay::to_the_end;
+  base::Fd report;
+};
 
 // How it went. `failure` is what cerco itself could not do although the command ran.
 struct Outcome {
@@ -35,6 +42,7 @@ struct Outcome {
   std::uint64_t changes = 0;
   std::vector<std::string> notes;  // lines for standard error
   std::vector<base::Error> failures;
+  bool begun = false;  // and goes on without us
 };
 
 class Attached {
@@ -44,13 +52,13 @@ class Attached {
 
   // Hands plan, roots and secrets over, and stays until everything is gone. The secrets' and roots'
   // descriptors are closed as soon as they are sent.
-  [[nodiscard]] Outcome run(const plan::Plan& plan, Files files, base::Fd roots,
+  [[nodiscard]] Outcome run(const plan::Plan& plan, Files files, Part part, base::Fd roots,
                             std::vector<base::Fd> secrets);
 
  private:
   Attached(const World& world, base::Fd signals, ipc::Channel channel, os::Child supervisor);
 
-  base::Status launch(const plan::Plan& plan, const Files& files, base::Fd roots,
+  base::Status launch(const plan::Plan& plan, const Files& files, const Part& part, base::Fd roots,
                       std::vector<base::Fd> secrets);
   base::Status converse(const plan::Plan& plan, const Files& files);
   base::Status on_signal();

@@ -15,7 +15,8 @@ base::Result<int> check(const World& world, const Parsed& parsed) {
   for (const std::string& warning : effective.warnings) {
     print_error(world, "cerco: " + base::printable(warning) + "\n");
   }
-  const plan::Plan plan = TRY(make_plan(world, effective.policy, host, "", parsed.rest));
+  const plan::Plan plan =
+      TRY(make_plan(world, effective.policy, host, "", parsed.rest, Kind::one_command));
   print(world, parsed.has("--json") ? plan::to_json(plan) + "\n" : plan::explain(plan));
   if (!parsed.has("--strict")) return 0;
   const auto rest = plan::not_accepted(plan);

@@ -117,11 +117,13 @@ struct Command {
     const World& world, const policy::Policy& policy);
 // What the host can give, for this caller.
 [[nodiscard]] base::Result<plan::HostFacts> host_facts(const World& world);
-// The policy's plan for `argv` as `cerco run` makes it, with what filesystem.hide names below the
-// read-only paths of the host as it is now; edit_plan has been applied.
+enum class Kind { one_command, session };
+// The policy's plan for `argv` (of a session: none) as `cerco run` makes it, with what
+// filesystem.hide names below the read-only paths of the host as it is now; edit_plan has been
+// applied.
 [[nodiscard]] base::Result<plan::Plan> make_plan(const World& world, const policy::Policy& policy,
                                                  const plan::HostFacts& host, std::string name,
-                                                 std::vector<std::string> argv);
+                                                 std::vector<std::string> argv, Kind kind);
 
 // --- Runs that are known (runs.cc)
 // ------------------------------------------------------------------
@@ -130,8 +132,10 @@ struct KnownRun {
   std::string id;
   std::string name;
 };
-// RUN of the contract: an exact name, else an exact id, else a unique prefix of an id. not_found
-// else.
+// Of every run that has a folder below runs/; none when no run was ever made.
+[[nodiscard]] base::Result<std::vector<std::string>> run_ids(const World& world);
+// RUN of the contract: an exact name (of several the run that lives, else the last one), else an
+// exact id, else a unique prefix of an id. not_found else.
 [[nodiscard]] base::Result<KnownRun> find_run(const World& world, std::string_view text);
 // Whether text has the form of an id: 12 characters of a-z2-7.
 [[nodiscard]] bool is_run_id(std::string_view text);
@@ -158,6 +162,13 @@ int main(const World& world);
 // ----------------------------------------------------------------------
 
 base::Result<int> run(const World& world, const Parsed& parsed);
+base::Result<int> start(const World& world, const Parsed& parsed);
+base::Result<int> exec(const World& world, const Parsed& parsed);
+base::Result<int> attach(const World& world, const Parsed& parsed);
+base::Result<int> ps(const World& world, const Parsed& parsed);
+base::Result<int> kill(const World& world, const Parsed& parsed);
+base::Result<int> rm(const World& world, const Parsed& parsed);
+base::Result<int> cp(const World& world, const Parsed& parsed);
 base::Result<int> check(const World& world, const Parsed& parsed);
 base::Result<int> gc(const World& world, const Parsed& parsed);
 base::Result<int> report(const World& world, const Parsed& parsed);

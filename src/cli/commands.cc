@@ -11,7 +11,7 @@ constexpr std::string_view kRunUsage =
 // bad flags and policies of what runs a command are "cerco failed before the command"
 constexpr int kCommandStatus = 125;
 
-std::vector<Flag> session_flags() {
+std::vector<Flag> run_flags() {
   return with_policy_flags({
       {"--in", 0, "SRC[:DEST]", "copy a file or folder of the host into the working folder"},
       {"--out", 0, "DIR", "bring out what was made or changed in the working folder"},
@@ -21,9 +21,33 @@ std::vector<Flag> session_flags() {
       {"--strict", 0, "", "refuse risks that isolation.accept does not name"},
       {"--interactive", 'i', "", "accepted and ignored: standard input is always passed on"},
       {"--tty", 't', "", "give the command a terminal", Built::not_yet},
-      {"--detach", 0, "", "do not wait for the end", Built::not_yet},
+      {"--detach", 0, "",
+       "print the run's id once the command has begun, and do not wait for its end"},
       kHelp,
   });
+}
+
+std::vector<Flag> start_flags() {
+  return with_policy_flags({
+      {"--in", 0, "SRC[:DEST]", "copy a file or folder of the host into the working folder"},
+      {"--name", 0, "NAME", "a label, unique among runs that live"},
+      {"--report", 0, "FILE|fd:N", "write the report as JSON when the session ends"},
+      {"--quiet", 0, "", "no notes on standard error"},
+      {"--strict", 0, "", "refuse risks that isolation.accept does not name"},
+      kHelp,
+  });
+}
+
+std::vector<Flag> exec_flags() {
+  return {
+      {"--timeout", 0, "DURATION", "the time limit of this command: 90s, 10m, 1h"},
+      {"--env", 0, "K=V|NAME", "a variable for it; NAME alone is copied from here"},
+      {"--cwd", 0, "DIR", "its working folder"},
+      {"--report", 0, "FILE|fd:N", "write the report of the command as JSON"},
+      {"--interactive", 'i', "", "accepted and ignored: standard input is always passed on"},
+      {"--tty", 't', "", "give the command a terminal", Built::not_yet},
+      kHelp,
+  };
 }
 
 // One that only exists as a name so far.
@@ -40,15 +64,42 @@ Command later(std::string_view name, std::string_view usage, std::string_view ab
 
 std::vector<Command> make_commands() {
   std::vector<Command> all;
-  all.push_back({"run", kRunUsage, "run a command in a sandbox of its own", session_flags(),
+  all.push_back({"run", kRunUsage, "run a command in a sandbox of its own", run_flags(),
                  Words::end_flags, kCommandStatus, run});
-  all.push_back(later("start", "[FLAGS]", "start a sandbox that commands are run in later"));
-  all.push_back(later("exec", "RUN -- CMD [ARG]…", "run one more command in a started sandbox",
-                      kCommandStatus));
-  all.push_back(later("attach", "RUN", "connect to the streams of a detached run", kCommandStatus));
-  all.push_back(later("ps", "[-a]", "list runs"));
-  all.push_back(later("kill", "[-s SIGNAL] RUN", "send a signal to a run's command"));
-  all.push_back(later("rm", "RUN", "remove a run and what it holds"));
+  all.push_back({"start", "[FLAGS]",
+                 "start a sandbox that commands are run in later, and print its id", start_flags(),
+                 Words::anywhere, kCommandStatus, start});
+  all.push_back({"exec", "[FLAGS] RUN -- CMD [ARG]…", "run one more command in a run that lives",
+                 exec_flags(), Words::anywhere, kCommandStatus, exec});
+  all.push_back({"attach",
+                 "RUN",
+                 "print what a detached run has written and writes, to its end",
+                 {kHelp},
+                 Words::anywhere,
+                 kCommandStatus,
+                 attach});
+  all.push_back({"ps",
+                 "[-a]",
+                 "list the runs that live",
+                 {{"--all", 'a', "", "those that have ended as well"}, kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 ps});
+  all.push_back(
+      {"kill",
+       "[-s SIGNAL] RUN",
+       "end a run, or send its command a signal",
+       {{"--signal", 's', "SIGNAL", "TERM, INT, …; KILL, the default, ends the run"}, kHelp},
+       Words::anywhere,
+       2,
+       kill});
+  all.push_back({"rm",
+                 "RUN",
+                 "end a run if it lives, and remove its report and output",
+                 {kHelp},
+                 Words::anywhere,
+                 2,
+                 rm});
   all.push_back({"gc",
                  "",
                  "remove what runs left that ended without their supervisor",

@@ -114,11 +114,12 @@ base::Result<plan::HostFacts> host_facts(const World& world) {
 
 base::Result<plan::Plan> make_plan(const World& world, const policy::Policy& policy,
                                    const plan::HostFacts& host, std::string name,
-                                   std::vector<std::string> argv) {
+                                   std::vector<std::string> argv, Kind kind) {
   const plan::Ask ask = {.name = std::move(name),
                          .argv = std::move(argv),
                          .cwd = "",
-                         .caller_env = TRY(passed_environment(world, policy))};
+                         .caller_env = TRY(passed_environment(world, policy)),
+                         .session = kind == Kind::session};
   plan::Plan plan = TRY(plan::make(policy, host, ask, base::random_base32));
   const policy::Filesystem& files = plan.policy.filesystem;
   TRY(plan::hide(

@@ -23,7 +23,4 @@ struct ReportFacts {
 // What was refused, how often, and what would allow it; "" when nothing was.
 [[nodiscard]] std::string refusal_block(const journal::Summary& summary);
 
-// RFC 3339, UTC, milliseconds: "2026-01-02T03:04:05.123Z".
-[[nodiscard]] std::string time_text(os::Instant instant);
-
 }  // namespace cli

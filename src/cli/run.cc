@@ -1,4 +1,5 @@
-// `cerco run`: one command in a sandbox of its own, from the flags to the exit status.
+// `cerco run`: one command in a sandbox of its own, from the flags to the exit status; `cerco
+// start`: the sandbox alone, for commands that come later.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -96,23 +97,43 @@ base::Result<Files> open_files(const World& world, const Parsed& parsed,
   return files;
 }
 
+enum class Form { run, start };
+
+// Whether the caller stays, and what it cannot have when it does not.
+base::Result<Part> part_of(const Parsed& parsed, Form form, const ReportFile& report) {
+  Part part;
+  if (form == Form::run && !parsed.has("--detach")) return part;
+  const std::string where = form == Form::start ? "start" : "run --detach";
+  if (parsed.has("--out")) {
+    return base::bad_input(where, "nobody is there at the end to bring --out's files out",
+                           "cerco cp RUN:PATH DST while it runs");
+  }
+  part.stay = Stay::until_begun;
+  if (report.fd() >= 0) part.report = TRY(os::duplicate(report.fd()));
+  return part;
+}
+
 // Everything from the flags to the end of the sandbox. `plan` is set once there is one, also on
 // failure.
-base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, const ReportFile& report,
-                                std::optional<plan::Plan>& plan) {
+base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, Form form,
+                                const ReportFile& report, std::optional<plan::Plan>& plan) {
   const std::string name = parsed.value("--name").value_or("");
   if (parsed.has("--name")) TRY(check_name(name));
-  const Invocation invocation = TRY(read_invocation(parsed));
+  Part part = TRY(part_of(parsed, form, report));
+  const Invocation invocation = form == Form::run ? TRY(read_invocation(parsed)) : Invocation{};
   const plan::HostFacts host = TRY(host_facts(world));
   const policy::Effective effective = TRY(load_policy(world, parsed, host.size));
   for (const std::string& warning : effective.warnings) {
     print_error(world, "cerco: " + base::printable(warning) + "\n");
   }
-  plan = TRY(make_plan(world, effective.policy, host, name, invocation.argv));
+  plan = TRY(make_plan(world, effective.policy, host, name, invocation.argv,
+                       form == Form::start ? Kind::session : Kind::one_command));
   TRY(check_risks(parsed, *plan));
   TRY(check_size(plan->command));
-  if (auto problem = check_command(world, *plan)) {
-    return not_started(problem->status, std::move(problem->error));
+  if (form == Form::run) {
+    if (auto problem = check_command(world, *plan)) {
+      return not_started(problem->status, std::move(problem->error));
+    }
   }
   Files files = TRY(open_files(world, parsed, invocation, report));
   if (world.terminal[2] && !parsed.has("--quiet")) {
@@ -124,7 +145,8 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, const 
   Attached attached = TRY(Attached::start(world));
   base::Fd roots = TRY(open_roots(host, *plan));
   std::vector<base::Fd> secrets = TRY(open_secrets(world, plan->policy));
-  return attached.run(*plan, std::move(files), std::move(roots), std::move(secrets));
+  return attached.run(*plan, std::move(files), std::move(part), std::move(roots),
+                      std::move(secrets));
 }
 
 // What cerco itself failed at makes the status its own, unless the command's says already that all
@@ -140,15 +162,18 @@ void tell(const World& world, const Parsed& parsed, const Outcome& outcome) {
   print_error(world, refusal_block(outcome.summary));
 }
 
-}  // namespace
-
-base::Result<int> run(const World& world, const Parsed& parsed) {
+base::Result<int> run_as(const World& world, const Parsed& parsed, Form form) {
   const ReportFile report = TRY(ReportFile::open(parsed.value("--report"), world.state_dir));
   ReportFacts facts{.name = parsed.value("--name").value_or(""), .started = os::wall_time()};
   std::optional<plan::Plan> plan;
-  auto outcome = carry_out(world, parsed, report, plan);
+  auto outcome = carry_out(world, parsed, form, report, plan);
   facts.outcome =
       outcome ? std::move(*outcome) : not_started(kCercoFailed, std::move(outcome).error());
+  if (facts.outcome.begun) {
+    tell(world, parsed, facts.outcome);
+    print(world, plan->run + "\n");
+    return 0;
+  }
   facts.ended = os::wall_time();
   facts.plan = plan ? &*plan : nullptr;
   settle_status(facts.outcome);
@@ -163,6 +188,20 @@ base::Result<int> run(const World& world, const Parsed& parsed) {
   settle_status(facts.outcome);
   tell(world, parsed, facts.outcome);
   return facts.outcome.status;
+}
+
+}  // namespace
+
+base::Result<int> run(const World& world, const Parsed& parsed) {
+  return run_as(world, parsed, Form::run);
+}
+
+base::Result<int> start(const World& world, const Parsed& parsed) {
+  if (!parsed.words.empty() || parsed.dashes) {
+    return base::bad_input("start", "it takes no command",
+                           "expected cerco start [FLAGS], then cerco exec RUN -- CMD");
+  }
+  return run_as(world, parsed, Form::start);
 }
 
 }  // namespace cli

@@ -26,6 +26,7 @@ struct Prepared {
   std::vector<char*> env;
   confine::Filter filter;
   int stdio[3] = {-1, -1, -1};
+  std::vector<int> groups;
 };
 
 std::vector<char*> pointers(std::span<const std::string> texts) {
@@ -37,8 +38,10 @@ std::vector<char*> pointers(std::span<const std::string> texts) {
 }
 
 std::expected<Prepared, NotStarted> prepare(const frame::Exec& exec,
-                                            std::span<const base::Fd> stdio) {
-  if (stdio.size() != 3 || exec.argv.empty()) return std::unexpected(NotStarted{"frame", EINVAL});
+                                            std::span<const base::Fd> fds) {
+  if (exec.groups > frame::kMaxGroups || fds.size() != 3U + exec.groups || exec.argv.empty()) {
+    return std::unexpected(NotStarted{"frame", EINVAL});
+  }
   if (exec.filter.size() % sizeof(sock_filter) != 0)
     return std::unexpected(NotStarted{"seccomp", EINVAL});
   Prepared out;
@@ -47,7 +50,8 @@ std::expected<Prepared, NotStarted> prepare(const frame::Exec& exec,
   out.env = pointers(exec.env);
   out.filter.resize(exec.filter.size() / sizeof(sock_filter));
   if (!exec.filter.empty()) std::memcpy(out.filter.data(), exec.filter.data(), exec.filter.size());
-  for (std::size_t i = 0; i < 3; ++i) out.stdio[i] = stdio[i].get();
+  for (std::size_t i = 0; i < 3; ++i) out.stdio[i] = fds[i].get();
+  for (const base::Fd& group : fds.subspan(3)) out.groups.push_back(group.get());
   return out;
 }
 
@@ -63,6 +67,14 @@ confine::Failure execute(const Prepared& prepared) {
     }
   }
   return {"execve", error};
+}
+
+// "0" is whoever writes it.
+confine::Outcome enter_groups(const Prepared& prepared) {
+  for (const int group : prepared.groups) {
+    if (::write(group, "0", 1) != 1) return std::unexpected(confine::Failure{"cgroup", errno});
+  }
+  return {};
 }
 
 confine::Outcome take_stdio(const Prepared& prepared) {
@@ -84,6 +96,7 @@ confine::Outcome give_up_rights(const frame::Exec& exec) {
 
 // In the child, one thread, no allocation. Returns only on failure.
 confine::Failure become_command(const frame::Exec& exec, const Prepared& prepared) {
+  if (const auto done = enter_groups(prepared); !done) return done.error();
   if (::setsid() < 0) return {"setsid", errno};
   if (const auto done = take_stdio(prepared); !done) return done.error();
   ::umask(022);
@@ -125,8 +138,8 @@ std::vector<std::string> candidates(const std::string& name, std::span<const std
   return out;
 }
 
-std::expected<Begun, NotStarted> begin(const frame::Exec& exec, std::span<const base::Fd> stdio) {
-  const auto prepared = prepare(exec, stdio);
+std::expected<Begun, NotStarted> begin(const frame::Exec& exec, std::span<const base::Fd> fds) {
+  const auto prepared = prepare(exec, fds);
   if (!prepared) return std::unexpected(prepared.error());
   auto pipe = os::pipe();
   if (!pipe) return std::unexpected(NotStarted{"pipe", pipe.error().number});

@@ -26,10 +26,11 @@ struct Begun {
   base::Fd report;  // end of file: execve went well; else see read_report
 };
 
-// Forks a child that becomes the command: leader of a session of its own, `stdio` as 0, 1 and 2,
-// nothing else open, no capability, no new privileges, its filter last.
+// Forks a child that becomes the command: in its groups first, leader of a session of its own, the
+// first three of `fds` as 0, 1 and 2, nothing else open, no capability, no new privileges, its
+// filter last. The others of `fds` are the entries of its groups.
 [[nodiscard]] std::expected<Begun, NotStarted> begin(const frame::Exec& exec,
-                                                     std::span<const base::Fd> stdio);
+                                                     std::span<const base::Fd> fds);
 
 // What the child said before it ended; nullopt when execve went well, or it was killed on the way.
 // Blocks until there is something to read.

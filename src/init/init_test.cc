@@ -110,6 +110,41 @@ TEST_F(InitTest, a_command_is_found_by_its_own_path_variable) {
   EXPECT_EQ(run_to_end(inside_, exec).not_started.error, static_cast<std::uint32_t>(ENOENT));
 }
 
+// What stands for a group here is a pipe: the process says who it is there, and takes it nowhere.
+TEST_F(InitTest, a_command_enters_its_groups_before_anything_else) {
+  auto group = os::pipe();
+  auto null = os::open("/dev/null", O_RDWR, 0);
+  ASSERT_TRUE(group && null);
+  frame::Exec exec = shell("test ! -e /proc/self/fd/3 -a ! -e /proc/self/fd/4");
+  exec.groups = 1;
+  const std::vector<int> fds = {null->get(), null->get(), null->get(), group->second.get()};
+  inside_.control.say(frame::ToInit(exec), fds);
+  group->second.reset();
+  EXPECT_TRUE(std::holds_alternative<frame::Started>(*inside_.control.hear<frame::FromInit>()));
+  const auto ended = inside_.control.hear<frame::FromInit>();
+  ASSERT_TRUE(ended && std::holds_alternative<frame::Ended>(*ended));
+  EXPECT_EQ(std::get<frame::Ended>(*ended).code, 0U);
+  // Nobody holds it any more, or this would wait.
+  EXPECT_EQ(os::read_all(group->first.get(), 64, "group").value_or(""), "0");
+}
+
+TEST_F(InitTest, a_group_that_cannot_be_entered_starts_nothing) {
+  auto group = os::pipe();
+  auto null = os::open("/dev/null", O_RDWR, 0);
+  ASSERT_TRUE(group && null);
+  frame::Exec exec = shell("true");
+  exec.groups = 1;
+  const std::vector<int> fds = {null->get(), null->get(), null->get(), group->first.get()};
+  inside_.control.say(frame::ToInit(exec), fds);
+  const auto word = inside_.control.hear<frame::FromInit>();
+  ASSERT_TRUE(word && std::holds_alternative<frame::NotStarted>(*word));
+  EXPECT_EQ(std::get<frame::NotStarted>(*word).step, "cgroup");
+  // Fewer descriptors than were announced.
+  inside_.control.say(frame::ToInit(exec), {null->get(), null->get(), null->get()});
+  const auto next = inside_.control.hear<frame::FromInit>();
+  EXPECT_TRUE(next && std::holds_alternative<frame::NotStarted>(*next));
+}
+
 // E1, E3: nothing but the standard streams, which are the caller's.
 TEST_F(InitTest, no_descriptor_but_the_standard_streams_is_open) {
   const Outcome out = run_to_end(inside_, shell("cd /proc/self/fd && echo *"));

@@ -11,6 +11,21 @@ constexpr int kAtOnce = 128;  // messages of one socket before the others have t
 constexpr std::size_t kRunDigits = 12;
 constexpr std::size_t kMostTask = 1024;  // bytes; it stands in every line
 
+constexpr std::string_view kRunEnded = "run.ended";
+constexpr int kKilled = 128 + 9;
+
+Draft lost_run() {
+  base::JsonObject ending;
+  ending.add("kind", "killed").add("code", 0).add("signal", "").add("by", "host");
+  return {std::string(kRunEnded),
+          base::JsonObject()
+              .raw("ending", ending.text())
+              .add("status", kKilled)
+              .add("text", "the supervisor ended without a word, and everything inside with it")
+              .members(),
+          0, 0};
+}
+
 class SystemClock : public Clock {
  public:
   [[nodiscard]] os::Instant wall() const override { return os::wall_time(); }
@@ -150,7 +165,10 @@ class Service {
   base::Status act(const Open&) {
     return base::fail(base::Kind::peer, "supervisor", "a second Open", {});
   }
-  base::Status act(const Draft& draft) { return recorder_->take(supervisor_, draft); }
+  base::Status act(const Draft& draft) {
+    ended_ = ended_ || draft.type == kRunEnded;
+    return recorder_->take(supervisor_, draft);
+  }
   base::Status act(const Finish&) {
     finished_ = true;
     return {};
@@ -176,6 +194,8 @@ class Service {
       TRY(recorder_->report_dropped(connected.producer, Recorder::When::now));
     }
     TRY(recorder_->report_dropped(supervisor_, Recorder::When::now));
+    // A supervisor that was killed has taken its sandbox with it, and cannot say so.
+    if (!finished_ && !ended_) TRY(recorder_->take(supervisor_, lost_run()));
     const Summary summary = TRY(recorder_->finish(finished_ ? "end" : "abandoned"));
     TRY(settle());
     TRY(answer(summary));
@@ -192,6 +212,7 @@ class Service {
   bool finished_ = false;
   bool abandoned_ = false;
   bool full_told_ = false;
+  bool ended_ = false;  // the supervisor has said how the run ended
 };
 
 }  // namespace

@@ -97,6 +97,7 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.helper_dir = host.helper_dir;
   plan.placeholders = make_placeholders(policy, random);
   plan.steps = TRY(start_steps(plan, host));
+  plan.session = ask.session;
   plan.command = {ask.argv, TRY(environment_for(plan, ask.caller_env)),
                   ask.cwd.empty() ? "/workspace" : ask.cwd};
   return plan;

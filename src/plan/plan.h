@@ -382,7 +382,8 @@ struct Plan {
   std::set<Protection> protections;
   CgroupPlan cgroup;
   std::vector<Step> steps;
-  Command command;
+  Command command;       // of a session: without argv, what its commands have in common
+  bool session = false;  // commands come later, one by one; it ends when nothing is asked of it
   std::vector<Placeholder> placeholders;
   std::vector<std::string> resolvers;  // IP:port, upstream
   bool terminates = false;  // some host is looked into over TLS: the gateway starts first
@@ -392,7 +393,7 @@ struct Plan {
   template <class W>
   void fields(W& w) {
     w(run, name, policy, policy_sha256, tier, below_advice, unheld, protections, cgroup, steps,
-      command, placeholders, resolvers, terminates, state_dir, helper_dir);
+      command, session, placeholders, resolvers, terminates, state_dir, helper_dir);
   }
 };
 
@@ -413,6 +414,7 @@ struct Ask {
   std::vector<std::string> argv;
   std::string cwd;                                // "" : the working folder
   std::map<std::string, std::string> caller_env;  // the values of environment.pass, already read
+  bool session = false;                           // `cerco start`: no argv
 };
 
 // The Plan for a policy on a host. `random(n)` gives n characters of a-z2-7. Errors: missing (a

@@ -64,7 +64,10 @@ base::Status check_unheld(const Plan& plan) {
 
 base::Status check_command(const Plan& plan) {
   const Command& command = plan.command;
-  if (command.argv.empty() || command.argv[0].empty()) return refuse("no command", "one");
+  if (plan.session && !command.argv.empty()) return refuse("a command of a session", "none yet");
+  if (!plan.session && (command.argv.empty() || command.argv[0].empty())) {
+    return refuse("no command", "one");
+  }
   if (!is_clean_path(command.cwd))
     return refuse(fmt::format("working folder {:?}", command.cwd), "an absolute, clean path");
   std::size_t size = 0;

@@ -192,6 +192,7 @@ TEST(Verify, RefusesWhatDoesNotFollowFromThePolicy) {
       {[](Plan& p) { p.terminates = false; }, "terminates"},
       {[](Plan& p) { p.unheld = {"memory"}; }, "not held"},
       {[](Plan& p) { p.command.argv.clear(); }, "no command"},
+      {[](Plan& p) { p.session = true; }, "a command of a session"},
       {[](Plan& p) { p.command.argv = {std::string("a\0b", 3)}; }, "NUL"},
       {[](Plan& p) { p.command.argv.emplace_back(300'000, 'x'); }, "too long"},
       {[](Plan& p) { p.command.env["A=B"] = "x"; }, "name"},

@@ -145,8 +145,11 @@ base::Result<std::string> Groups::read(const std::string& controller,
 std::uint64_t Groups::value(const std::string& controller, const std::string& file,
                             std::string_view key) const {
   const auto text = read(controller, file);
-  if (!text) return 0;
-  for (const auto line : base::split(*text, '\n')) {
+  return text ? value_in(*text, key) : 0;
+}
+
+std::uint64_t value_in(std::string_view text, std::string_view key) {
+  for (const auto line : base::split(text, '\n')) {
     const auto words = base::split(line, ' ');
     if (key.empty()) return base::parse_number(words[0]).value_or(0);
     if (words.size() == 2 && words[0] == key) return base::parse_number(words[1]).value_or(0);

@@ -22,6 +22,8 @@ struct GroupSpec {
   std::vector<std::pair<std::string, std::string>> limits;
 };
 
+class CommandGroups;
+
 // The groups of one sandbox. At its end every process in them is killed and the folders go.
 class Groups {
  public:
@@ -66,12 +68,20 @@ class Groups {
     base::Fd tasks;   // v1
   };
   friend base::Result<Groups> make_groups(Badge, const std::vector<GroupSpec>&, const std::string&);
+  friend base::Result<CommandGroups> make_command_groups(Badge, const Groups&, std::uint64_t);
+  friend base::Status prepare_command_groups(Badge, const Groups&);
   [[nodiscard]] base::Status add(const GroupSpec& spec, const std::string& name);
   [[nodiscard]] const Group* find(const std::string& controller) const;
+  // The one that everything is killed by: of v2, else the freezer of v1, else any; nullptr: none.
+  [[nodiscard]] const Group* ending() const;
 
   std::vector<Group> groups_;
   int v2_ = -1;
 };
+
+// The number behind `key` in a text of "key value" lines, or without a key that of its first line;
+// 0 where it is not there.
+[[nodiscard]] std::uint64_t value_in(std::string_view text, std::string_view key);
 
 // Prefix of the folders' names; what follows is the run's id.
 inline constexpr std::string_view kGroupPrefix = "cerco-";

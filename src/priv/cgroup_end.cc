@@ -46,6 +46,12 @@ base::Result<int> signal_all(int folder) {
     ::kill(static_cast<pid_t>(*pid), SIGKILL);
     ++count;
   }
+  // Of v1 a group lists only its own; those of single commands lie below.
+  for (const std::string& name : TRY(os::list_folder("/proc/self/fd/" + std::to_string(folder)))) {
+    if (!name.starts_with(kCommandPrefix)) continue;
+    const auto below = os::openat2(folder, name, O_RDONLY | O_DIRECTORY, 0, 0);
+    if (below) count += TRY(signal_all(below->get()));
+  }
   return count;
 }
 
@@ -110,14 +116,20 @@ base::Status Groups::thaw() const {
   return base::fail(base::Kind::missing, "thaw", "no cgroup can freeze here", {});
 }
 
-base::Status Groups::kill() const {
+// Every process is in every group, so that one stands for all.
+const Groups::Group* Groups::ending() const {
   for (const auto& group : groups_) {
-    if (group.kind == Hierarchy::v2) return kill_group(group.folder.get(), true);
+    if (group.kind == Hierarchy::v2) return &group;
   }
-  // Every process is in every group, so that one stands for all.
   const Group* freezer = find("freezer");
-  const Group* any = freezer != nullptr ? freezer : groups_.data();
-  return groups_.empty() ? base::Status() : kill_group(any->folder.get(), false);
+  if (freezer != nullptr || groups_.empty()) return freezer;
+  return groups_.data();
+}
+
+base::Status Groups::kill() const {
+  const Group* group = ending();
+  if (group == nullptr) return {};
+  return kill_group(group->folder.get(), group->kind == Hierarchy::v2);
 }
 
 base::Status Groups::remove() {

@@ -4,13 +4,14 @@
 // caller then reports the Error and ends.
 #pragma once
 
-#include "priv/badge.h"         // IWYU pragma: export
-#include "priv/cgroup.h"        // IWYU pragma: export
-#include "priv/disk.h"          // IWYU pragma: export
-#include "priv/disk_shelf.h"    // IWYU pragma: export
-#include "priv/lease.h"         // IWYU pragma: export
-#include "priv/mount.h"         // IWYU pragma: export
-#include "priv/namespaces.h"    // IWYU pragma: export
-#include "priv/netlink.h"       // IWYU pragma: export
-#include "priv/network.h"       // IWYU pragma: export
-#include "priv/packet_rules.h"  // IWYU pragma: export
+#include "priv/badge.h"           // IWYU pragma: export
+#include "priv/cgroup.h"          // IWYU pragma: export
+#include "priv/cgroup_command.h"  // IWYU pragma: export
+#include "priv/disk.h"            // IWYU pragma: export
+#include "priv/disk_shelf.h"      // IWYU pragma: export
+#include "priv/lease.h"           // IWYU pragma: export
+#include "priv/mount.h"           // IWYU pragma: export
+#include "priv/namespaces.h"      // IWYU pragma: export
+#include "priv/netlink.h"         // IWYU pragma: export
+#include "priv/network.h"         // IWYU pragma: export
+#include "priv/packet_rules.h"    // IWYU pragma: export

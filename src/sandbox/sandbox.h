@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/base.h"
 #include "ipc/ipc.h"
@@ -44,6 +45,20 @@ struct Counters {
   std::uint64_t logged_ranges = 0;      // of these, how many the log was sent
 };
 
+// The processes of one command of a session, told apart from all others whatever they do.
+class CommandProcesses {
+ public:
+  virtual ~CommandProcesses() = default;
+  // Descriptors that go to cerco-init behind the command's streams (frame::Exec::groups).
+  [[nodiscard]] virtual std::vector<int> entries() const = 0;
+  // Kills every one of them, at once.
+  [[nodiscard]] virtual base::Status kill() = 0;
+  // Gives back what stands for them if none is left; whether that is so.
+  [[nodiscard]] virtual bool remove_empty() = 0;
+  [[nodiscard]] virtual std::uint64_t oom_kills() const = 0;
+  [[nodiscard]] virtual std::uint64_t memory_peak() const = 0;  // bytes; 0: not known
+};
+
 // A started sandbox. Destroying it kills every process and gives back all that it held.
 class Sandbox {
  public:
@@ -57,6 +72,12 @@ class Sandbox {
   [[nodiscard]] virtual CaptureSockets& capture() = 0;
   [[nodiscard]] virtual std::uint32_t host_uid(std::uint32_t inside) const = 0;
   [[nodiscard]] virtual base::Result<Counters> counters() = 0;
+  // Makes the sandbox one whose commands end one by one; once, before its first command.
+  [[nodiscard]] virtual base::Status prepare_commands() = 0;
+  // For the command of that number, before it starts. `missing` where this host has nothing to tell
+  // processes apart by.
+  [[nodiscard]] virtual base::Result<std::unique_ptr<CommandProcesses>> command_processes(
+      std::uint64_t number) = 0;
   [[nodiscard]] virtual base::Status freeze() = 0;
   [[nodiscard]] virtual base::Status thaw() = 0;
   // Drops every connection and refuses new ones, at once.

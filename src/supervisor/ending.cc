@@ -1,6 +1,7 @@
 // One run, one true ending.
 #include "supervisor/ending.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 
@@ -35,6 +36,23 @@ std::string signal_name(std::uint32_t number) {
   return "SIG" + (name != nullptr ? std::string(name) : std::to_string(number));
 }
 
+std::string error_name(int number) {
+  const char* name = number == 0 ? nullptr : strerrorname_np(number);
+  return name == nullptr ? std::string() : name;
+}
+
+StartFailed not_started(const std::string& argv0, const std::string& step, int number) {
+  StartFailed failed;
+  const bool missing = step == "execve" && number == ENOENT;
+  failed.status = step != "execve" ? 125 : missing ? 127 : 126;
+  failed.ending.kind = EndingKind::start_failed;
+  failed.ending.step = step;
+  failed.ending.error = error_name(number);
+  if (failed.ending.error.empty()) failed.ending.error = std::to_string(number);
+  failed.message = base::system_error(argv0 + ": " + step, number).error().line();
+  return failed;
+}
+
 Ending judge(const Facts& facts) {
   Ending ending;
   if (facts.command_ended) {
@@ -48,6 +66,10 @@ Ending judge(const Facts& facts) {
   switch (facts.cut) {
     case Cut::timed_out:
       ending.kind = EndingKind::timed_out;
+      return ending;
+    case Cut::idle:
+      ending.kind = EndingKind::timed_out;
+      ending.by = "idle";
       return ending;
     case Cut::out_of_memory:
       ending.kind = EndingKind::out_of_memory;
@@ -106,6 +128,7 @@ std::uint32_t status_of(const Ending& ending, std::uint32_t signal_number) {
 std::vector<std::string> limits_hit(const Facts& facts) {
   std::vector<std::string> hit;
   if (facts.cut == Cut::timed_out) hit.emplace_back("wall");
+  if (facts.cut == Cut::idle) hit.emplace_back("idle");
   if (facts.cut == Cut::output_limit) hit.emplace_back("output");
   if (facts.cut == Cut::out_of_memory || facts.counters.oom_kills > 0) hit.emplace_back("memory");
   if (facts.cut == Cut::host_disk_full || facts.counters.disk_full) hit.emplace_back("disk");

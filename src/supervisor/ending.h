@@ -12,7 +12,7 @@
 namespace supervisor {
 
 // Why the supervisor ended the run itself, the first reason only.
-enum class Cut { none, timed_out, out_of_memory, host_disk_full, output_limit, killed };
+enum class Cut { none, timed_out, idle, out_of_memory, host_disk_full, output_limit, killed };
 
 struct Facts {
   Cut cut = Cut::none;
@@ -20,6 +20,7 @@ struct Facts {
   bool command_ended = false;  // the command's own end was seen
   bool signalled = false;
   std::uint32_t code = 0;  // exit status or signal number
+  std::uint64_t cpu_ms = 0;
   sandbox::Counters counters;
   bool journal_full = false;
 };
@@ -29,6 +30,12 @@ struct Facts {
 [[nodiscard]] std::uint32_t status_of(const Ending& ending, std::uint32_t signal_number);
 // The limits that were hit, by their policy key.
 [[nodiscard]] std::vector<std::string> limits_hit(const Facts& facts);
+// What is told of the command `argv0` that could not be started: 127 and 126 as shells do, else
+// 125.
+[[nodiscard]] StartFailed not_started(const std::string& argv0, const std::string& step,
+                                      int number);
+// "ENOENT" for its number; "" for 0 and where the system has no name.
+[[nodiscard]] std::string error_name(int number);
 // "SIGKILL" for 9; "SIG42" where the system has no name.
 [[nodiscard]] std::string signal_name(std::uint32_t number);
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include <csignal>
 
 namespace {
@@ -72,6 +74,8 @@ std::vector<Row> rows() {
                  EndingKind::killed, 137});
   all.push_back({"output", with(Facts{}, [](Facts& f) { f.cut = Cut::output_limit; }),
                  EndingKind::output_limit, 137});
+  all.push_back(
+      {"idle", with(Facts{}, [](Facts& f) { f.cut = Cut::idle; }), EndingKind::timed_out, 124});
   all.push_back({"init gone", Facts{}, EndingKind::killed, 137});
   return all;
 }
@@ -93,6 +97,17 @@ TEST(Ending, NamesTheLimitsThatWereHit) {
   EXPECT_EQ(supervisor::limits_hit(facts),
             (std::vector<std::string>{"disk", "processes", "journal"}));
   EXPECT_EQ(supervisor::signal_name(9), "SIGKILL");
+  Facts idle;
+  idle.cut = Cut::idle;
+  EXPECT_EQ(supervisor::limits_hit(idle), (std::vector<std::string>{"idle"}));
+  EXPECT_EQ(supervisor::judge(idle).by, "idle");
+}
+
+TEST(NotStarted, HasTheStatusOfShells) {
+  EXPECT_EQ(supervisor::not_started("x", "execve", ENOENT).status, 127U);
+  EXPECT_EQ(supervisor::not_started("x", "execve", EACCES).status, 126U);
+  EXPECT_EQ(supervisor::not_started("x", "chdir", ENOENT).status, 125U);
+  EXPECT_EQ(supervisor::not_started("x", "execve", EACCES).ending.error, "EACCES");
 }
 
 }  // namespace

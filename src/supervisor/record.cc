@@ -32,16 +32,30 @@ journal::Draft run_started(const plan::Plan& plan, std::uint32_t host_uid) {
       base::JsonObject().add("tier", policy::to_string(plan.tier)).add("host_uid", host_uid));
 }
 
-journal::Draft command_started(const plan::Plan& plan) {
+journal::Draft command_started(std::uint64_t id, const std::vector<std::string>& argv,
+                               const std::string& cwd) {
   return draft("command.started", base::JsonObject()
-                                      .raw("argv", journal::cut_texts(plan.command.argv))
-                                      .add("cwd", journal::cut_text(plan.command.cwd)));
+                                      .add("command", id)
+                                      .raw("argv", journal::cut_texts(argv))
+                                      .add("cwd", journal::cut_text(cwd)));
 }
 
-journal::Draft command_ended(bool signalled, std::uint32_t code, std::uint64_t cpu_ms) {
+journal::Draft command_ended(std::uint64_t id, bool signalled, std::uint32_t code,
+                             std::uint64_t cpu_ms) {
   base::JsonObject members;
-  members.add(signalled ? "signal" : "code", code).add("cpu_ms", cpu_ms);
+  members.add("command", id).add(signalled ? "signal" : "code", code).add("cpu_ms", cpu_ms);
   return draft("command.ended", members);
+}
+
+journal::Draft further_ended(std::uint64_t id, const Facts& facts, const Ending& ending) {
+  base::JsonObject members;
+  members.add("command", id).add("kind", to_string(ending.kind)).add("by", ending.by);
+  if (ending.kind == EndingKind::start_failed) {
+    members.add("step", ending.step).add("errno", ending.error);
+  } else if (facts.command_ended) {
+    members.add(facts.signalled ? "signal" : "code", facts.code);
+  }
+  return draft("command.ended", members.add("cpu_ms", facts.cpu_ms));
 }
 
 journal::Draft limit_hit(std::string_view limit) {

@@ -6,15 +6,21 @@
 
 #include "journal/journal.h"
 #include "plan/plan.h"
+#include "supervisor/ending.h"
 #include "supervisor/supervisor.h"
 
 namespace supervisor {
 
 [[nodiscard]] journal::Draft run_planned(const plan::Plan& plan);
 [[nodiscard]] journal::Draft run_started(const plan::Plan& plan, std::uint32_t host_uid);
-[[nodiscard]] journal::Draft command_started(const plan::Plan& plan);
-[[nodiscard]] journal::Draft command_ended(bool signalled, std::uint32_t code,
+[[nodiscard]] journal::Draft command_started(std::uint64_t id, const std::vector<std::string>& argv,
+                                             const std::string& cwd);
+// Of the command that the run began with: the run's own ending says why.
+[[nodiscard]] journal::Draft command_ended(std::uint64_t id, bool signalled, std::uint32_t code,
                                            std::uint64_t cpu_ms);
+// Of any other.
+[[nodiscard]] journal::Draft further_ended(std::uint64_t id, const Facts& facts,
+                                           const Ending& ending);
 [[nodiscard]] journal::Draft limit_hit(std::string_view limit);
 [[nodiscard]] journal::Draft containment(const journal::Alarm& alarm);
 [[nodiscard]] journal::Draft operator_action(std::string_view action);

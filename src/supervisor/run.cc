@@ -6,6 +6,14 @@
 
 namespace supervisor {
 
+namespace {
+
+// What is polled, in this order: these, the sockets of the network while it is idle, the session.
+constexpr std::size_t kFixed = 7;
+constexpr std::size_t kNetwork = 7;
+
+}  // namespace
+
 int Run::serve() {
   base::Status start = receive_launch();
   if (start) start = start_parts();
@@ -53,12 +61,13 @@ void Run::watch(std::vector<pollfd>& polled) const {
   add(sandbox_->oom_fd());
   add(gateway_ ? gateway_->control.fd() : -1);
   add(broker_ ? broker_->control.fd() : -1);
-  if (!network_is_idle() || network_cut_) return;
+  const bool network = network_is_idle() && !network_cut_;
   const sandbox::CaptureSockets& sockets = capture_;
   for (const auto* socket : {&sockets.tcp4, &sockets.tcp6, &sockets.dns4, &sockets.dns6,
                              &sockets.dns_tcp4, &sockets.dns_tcp6, &sockets.refused}) {
-    add(socket->get());
+    add(network ? socket->get() : -1);
   }
+  watch_session(polled);
 }
 
 void Run::loop() {
@@ -78,11 +87,12 @@ void Run::loop() {
     if (readable(4) && !over_) on_oom();
     if (readable(5)) on_gateway();
     if (readable(6)) on_broker();
-    for (std::size_t i = 7; i < polled.size(); ++i) {
+    for (std::size_t i = kFixed; i < kFixed + kNetwork; ++i) {
       if (polled[i].revents == 0 || over_) continue;
       on_network();
       break;
     }
+    act_session(std::span<const pollfd>(polled).subspan(kFixed + kNetwork));
     if (readable(0)) on_caller();
     if (!over_) on_tick();
   }
@@ -92,6 +102,7 @@ int Run::milliseconds_to_wait() const {
   Clock::time_point next = next_disk_check_;
   if (kill_at_) next = std::min(next, *kill_at_);
   if (oom_check_at_) next = std::min(next, *oom_check_at_);
+  next = std::min(next, next_of_commands());
   if (plan_.policy.limits.wall_ms != policy::kUnlimited && !kill_at_) {
     next = std::min(next, started_ + std::chrono::milliseconds(plan_.policy.limits.wall_ms));
   }

@@ -4,19 +4,22 @@
 #include <poll.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "base/frame.h"
 #include "supervisor/ending.h"
 #include "supervisor/name_lock.h"
 #include "supervisor/parts.h"
+#include "supervisor/run_folder.h"
+#include "supervisor/session.h"
 
 namespace supervisor {
 
-using Clock = std::chrono::steady_clock;
-
-inline constexpr std::uint64_t kCommand = 1;  // the id of the one command of `cerco run`
+inline constexpr std::uint64_t kCommand = 1;  // the id of the command that the run began with
 
 class Run {
  public:
@@ -33,6 +36,7 @@ class Run {
   base::Status start_sandbox();
   base::Status start_gateway_part();
   base::Status start_command();
+  base::Status begin_session();
   void loop();
   void end_sandbox();
   void report_failed_start(const base::Error& error);
@@ -68,8 +72,52 @@ class Run {
   void contain(const journal::Alarm& alarm);
   void lose(Part& part, std::string_view who);
 
+  // What others ask of the run over its socket (run_session.cc).
+  void watch_session(std::vector<pollfd>& polled) const;
+  void act_session(std::span<const pollfd> polled);
+  void accept_client();
+  void on_client(Client& client);
+  void answer(Client& client, const Exec& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const Signal& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const End& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const Attach& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const SendSignal& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const EndRun& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const OpenFiles& request, std::vector<base::Fd>& fds);
+  void lose_client(Client& client);
+  base::Status detach();
+  void leave_caller();
+  void read_pipe(Stream stream);
+  void drain_pipes();
+  void tell_clients_over();
+  void flush_clients();
+  [[nodiscard]] OutputRing* ring() { return ring_ ? &*ring_ : nullptr; }
+  [[nodiscard]] const OutputRing* ring() const { return ring_ ? &*ring_ : nullptr; }
+
+  // The commands besides the first (run_commands.cc).
+  [[nodiscard]] frame::Exec order(std::uint64_t id, std::vector<std::string> argv,
+                                  std::map<std::string, std::string> env, std::string cwd) const;
+  base::Status send_order(frame::Exec exec, std::span<const base::Fd> streams,
+                          const sandbox::CommandProcesses* processes);
+  base::Status start_further(Client& client, const Exec& request,
+                             std::span<const base::Fd> streams);
+  void on_started(const frame::Started& started);
+  void on_not_started(const frame::NotStarted& failed);
+  void on_ended(const frame::Ended& ended);
+  void end_command(Command& command, Cut why, std::string by);
+  void finish_command(Command& command);
+  void end_commands();
+  void look_for_oom(Clock::time_point now);
+  void tick_commands(Clock::time_point now);
+  [[nodiscard]] Clock::time_point next_of_commands() const;
+  [[nodiscard]] Command* command_of(std::uint64_t id);
+  [[nodiscard]] Client* client_of(std::uint64_t command);
+
   void cut(Cut why, std::string by);
-  void signal_command(std::uint32_t number);
+  void time_out(Cut why, Clock::time_point now);
+  void signal_command(std::uint64_t id, std::uint32_t number);
+  void signal_all(std::uint32_t number);
+  void write_report(const journal::Summary& summary);
   void record(const journal::Draft& draft);
   [[nodiscard]] base::Result<std::string> trust_bundle();
   [[nodiscard]] bool network_is_idle() const;
@@ -90,7 +138,9 @@ class Run {
   base::Fd put_session_;
   base::Fd take_session_;
   std::vector<base::Fd> secrets_;
+  base::Fd report_;
   NameLock name_lock_;
+  RunFolder folder_;
 
   Part journal_;
   std::optional<Part> broker_;
@@ -100,6 +150,19 @@ class Run {
   std::unique_ptr<sandbox::Sandbox> sandbox_;
   sandbox::CaptureSockets capture_;
 
+  base::Fd listener_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  std::vector<std::unique_ptr<Command>> commands_;
+  std::unique_ptr<sandbox::CommandProcesses> first_processes_;  // of a detached run's command
+  // Of commands that are over: what they left running goes on, and is not ours to wait for.
+  std::vector<std::unique_ptr<sandbox::CommandProcesses>> left_;
+  std::optional<OutputRing> ring_;
+  base::Fd pipes_[2];  // our ends of a detached command's output and error
+  std::uint64_t next_command_ = kCommand + 1;
+  Clock::time_point active_;  // when something was last asked of a session
+  os::Instant started_wall_;
+  Over last_;  // what the run came to
+
   Facts facts_;
   Usage usage_;
   std::vector<std::string> notes_;
@@ -108,11 +171,13 @@ class Run {
   std::optional<Clock::time_point> kill_at_;  // the grace after a time-out ends here
   Clock::time_point next_disk_check_;
   std::optional<Clock::time_point> oom_check_at_;
+  Clock::time_point oom_check_until_;
   bool command_started_ = false;
   bool all_dead_ = false;
   bool over_ = false;      // the loop is to end
   bool finished_ = false;  // the caller said Finish or is gone
   bool caller_gone_ = false;
+  bool detached_ = false;  // the caller was told Begun and is gone
   bool journal_lost_ = false;
   bool journal_finishing_ = false;  // it was told to end, and its Summary is due
   bool network_cut_ = false;

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "base/frame.h"
 #include "supervisor/record.h"
 #include "supervisor/run.h"
+#include "supervisor/run_report.h"
 
 namespace supervisor {
 
@@ -30,11 +30,6 @@ std::uint64_t missing(std::uint64_t all, std::uint64_t seen) {
 bool answers(const ipc::Channel& channel, int ms) {
   pollfd polled = {channel.fd(), POLLIN, 0};
   return ::poll(&polled, 1, ms) > 0;
-}
-
-std::string name_of_error(int number) {
-  const char* name = number == 0 ? nullptr : strerrorname_np(number);
-  return name == nullptr ? std::string() : name;
 }
 
 }  // namespace
@@ -64,6 +59,7 @@ void Run::retire_broker() {
 
 void Run::end_sandbox() {
   take_counts();
+  end_commands();
   const bool keeps = launch_.take && start_failure_.empty() && !all_dead_ && !caller_gone_;
   if (keeps) {
     serve_taking();
@@ -131,21 +127,18 @@ void Run::tell_over() {
     if (limit != "journal") record(limit_hit(limit));  // the journal has said so itself
   }
   record(run_ended(over.ending, over.status, usage_, over.limits_hit));
+  last_ = over;
+  tell_clients_over();
   tell_caller(over);
 }
 
 void Run::tell_not_started() {
-  const auto number = static_cast<int>(facts_.code);
-  const bool missing = start_failure_ == "execve" && number == ENOENT;
-  StartFailed failed;
-  failed.status = start_failure_ != "execve" ? 125 : missing ? 127 : 126;
-  failed.ending.kind = EndingKind::start_failed;
-  failed.ending.step = start_failure_;
-  failed.ending.error = name_of_error(number);
-  if (failed.ending.error.empty()) failed.ending.error = std::to_string(number);
-  failed.message =
-      base::system_error(plan_.command.argv.front() + ": " + start_failure_, number).error().line();
+  const StartFailed failed =
+      not_started(plan_.command.argv.front(), start_failure_, static_cast<int>(facts_.code));
+  last_.status = failed.status;
+  last_.ending = failed.ending;
   record(run_ended(failed.ending, failed.status, usage_, {}));
+  tell_clients_over();
   tell_caller(failed);
 }
 
@@ -181,8 +174,38 @@ void Run::report() {
     if (const auto gone = sandbox_->end(); !gone) last.problem = gone.error().line();
   }
   last.summary = journal_summary();
+  if (caller_gone_ && command_started_) write_report(last.summary);
   name_lock_.release();
+  folder_.close();
   tell_caller(last);
+  flush_clients();
+}
+
+// Of a run that nobody stayed with: whoever is attached writes it instead, with what it saw itself.
+void Run::write_report(const journal::Summary& summary) {
+  RunReport report;
+  report.version = launch_.version;
+  report.run = plan_.run;
+  report.name = plan_.name;
+  report.task = plan_.policy.task;
+  report.tier = policy::to_string(plan_.tier);
+  report.below_advice = plan_.below_advice;
+  report.unheld = plan_.unheld;
+  report.policy_sha256 = plan_.policy_sha256;
+  report.started = started_wall_;
+  report.ended = os::wall_time();
+  report.status = last_.status;
+  report.ending = last_.ending;
+  report.usage = usage_;
+  if (ring_) {
+    report.stdout_bytes = ring_->bytes(Stream::output);
+    report.stderr_bytes = ring_->bytes(Stream::error);
+  }
+  report.limits_hit = last_.limits_hit;
+  report.summary = summary;
+  const std::string json = report_json(report);
+  (void)folder_.write_report(json);
+  if (report_.open()) (void)os::write_all(report_.get(), json, "report");
 }
 
 // It has nothing left to do but to end; in a run that failed it writes that it was abandoned.
@@ -209,7 +232,7 @@ void Run::report_failed_start(const base::Error& error) {
   failed.message = error.line();
   failed.ending.kind = EndingKind::start_failed;
   failed.ending.step = error.where;
-  failed.ending.error = name_of_error(error.number);
+  failed.ending.error = error_name(error.number);
   if (sandbox_) (void)sandbox_->end();
   gateway_.reset();
   retire_broker();

@@ -12,10 +12,9 @@ namespace supervisor {
 
 namespace {
 
-constexpr std::chrono::milliseconds kGrace{
-    1000};  // between SIGTERM and the end of everything at a time-out
-constexpr std::chrono::milliseconds kOomInterval{
-    5};  // until the kernel has counted the kill that it announced
+// How long the kernel may take to count the kill that it announced: pressure that reclaim resolved
+// is no ending.
+constexpr std::chrono::milliseconds kOomPatience{1000};
 
 template <class... F>
 struct Overload : F... {
@@ -32,12 +31,6 @@ void Run::cut(Cut why, std::string by) {
   over_ = true;
 }
 
-void Run::signal_command(std::uint32_t number) {
-  // A full or closed control channel means that init is stuck or gone, which the loop sees by
-  // itself.
-  (void)ipc::send_value(sandbox_->control(), frame::ToInit(frame::Signal{kCommand, number}), {});
-}
-
 void Run::on_caller() {
   auto message = caller_.receive();
   const auto request = message && *message
@@ -52,7 +45,7 @@ void Run::on_caller() {
   std::visit(Overload{[&](const Go&) {
                         if (!command_started_ && !start_command()) cut(Cut::killed, "host");
                       },
-                      [&](const Signal& signal) { signal_command(signal.number); },
+                      [&](const Signal& signal) { signal_command(kCommand, signal.number); },
                       [&](const End& end) {
                         if (end.reason == "output_limit") {
                           cut(Cut::output_limit, {});
@@ -71,22 +64,9 @@ void Run::on_init() {
     on_init_gone();
     return;
   }
-  std::visit(Overload{[&](const frame::Ended& ended) {
-                        if (ended.id != kCommand) return;
-                        facts_.command_ended = true;
-                        facts_.signalled = ended.signalled;
-                        facts_.code = ended.code;
-                        usage_.cpu_ms = ended.cpu_ms;
-                        record(command_ended(ended.signalled, ended.code, ended.cpu_ms));
-                        over_ = true;
-                      },
-                      [&](const frame::NotStarted& failed) {
-                        facts_.command_ended = true;
-                        start_failure_ = failed.step;
-                        facts_.code = failed.error;
-                        over_ = true;
-                      },
-                      [&](const auto&) {}},
+  std::visit(Overload{[&](const frame::Started& started) { on_started(started); },
+                      [&](const frame::NotStarted& failed) { on_not_started(failed); },
+                      [&](const frame::Ended& ended) { on_ended(ended); }, [&](const auto&) {}},
              *answer);
 }
 
@@ -100,6 +80,7 @@ void Run::on_oom() {
   std::uint64_t count = 0;
   (void)!::read(sandbox_->oom_fd(), &count, sizeof count);
   oom_check_at_ = Clock::now();
+  oom_check_until_ = *oom_check_at_ + kOomPatience;
 }
 
 void Run::on_network() {
@@ -189,15 +170,9 @@ void Run::look_at_host_disk(Clock::time_point now) {
 
 void Run::on_tick() {
   const Clock::time_point now = Clock::now();
-  if (oom_check_at_ && now >= *oom_check_at_) {
-    const auto counters = sandbox_->counters();
-    if (counters && counters->oom_kills > 0) {
-      cut(Cut::out_of_memory, {});
-      return;
-    }
-    // Pressure that reclaim resolved is no ending; stop looking after a second.
-    oom_check_at_ = now + kOomInterval;
-  }
+  if (oom_check_at_ && now >= *oom_check_at_) look_for_oom(now);
+  tick_commands(now);
+  if (over_) return;
   if (kill_at_ && now >= *kill_at_) {
     over_ = true;
     return;
@@ -205,13 +180,11 @@ void Run::on_tick() {
   const bool wall_held = plan_.protections.contains(plan::Protection::wall_limit);
   if (!kill_at_ && wall_held && plan_.policy.limits.wall_ms != policy::kUnlimited &&
       now >= started_ + std::chrono::milliseconds(plan_.policy.limits.wall_ms)) {
-    facts_.cut = Cut::timed_out;
-    signal_command(SIGTERM);
-    kill_at_ = now + kGrace;
+    time_out(Cut::timed_out, now);
   }
   if (now >= next_disk_check_) {
     look_at_host_disk(now);
-    if (sandbox_->oom_fd() < 0) oom_check_at_ = now;
+    if (sandbox_->oom_fd() < 0) oom_check_at_ = oom_check_until_ = now;
   }
 }
 

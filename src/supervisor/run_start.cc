@@ -6,7 +6,6 @@
 #include <cerrno>
 
 #include "base/frame.h"
-#include "confine/confine.h"
 #include "supervisor/record.h"
 #include "supervisor/run.h"
 
@@ -16,18 +15,23 @@ namespace {
 
 constexpr std::size_t kMaxRoots = 8U << 20;
 
-confine::Profile profile_of(policy::SeccompProfile profile) {
-  switch (profile) {
-    case policy::SeccompProfile::strict:
-      return confine::Profile::strict;
-    case policy::SeccompProfile::standard:
-      return confine::Profile::standard;
-    case policy::SeccompProfile::debug:
-      return confine::Profile::debug;
-    case policy::SeccompProfile::browser:
-      return confine::Profile::browser;
-  }
-  return confine::Profile::strict;
+LiveRun live_run(const plan::Plan& plan, const Launch& launch, os::Instant started) {
+  LiveRun live;
+  live.run = plan.run;
+  live.name = plan.name;
+  live.kind = plan.session    ? RunKind::session
+              : launch.detach ? RunKind::detached
+                              : RunKind::attached;
+  live.started = static_cast<std::uint64_t>(started.seconds);
+  live.supervisor = static_cast<std::uint64_t>(::getpid());
+  live.argv = plan.command.argv;
+  live.task = plan.policy.task;
+  live.tier = policy::to_string(plan.tier);
+  live.below_advice = plan.below_advice;
+  live.unheld = plan.unheld;
+  live.policy_sha256 = plan.policy_sha256;
+  live.output = plan.policy.limits.output;
+  return live;
 }
 
 }  // namespace
@@ -40,15 +44,19 @@ base::Status Run::receive_launch() {
   if (launch == nullptr) return base::bad_input("launch", "another message came first", {});
   launch_ = *launch;
   auto& fds = message->fds;
-  const std::size_t expected =
-      5U + (launch_.put ? 1U : 0U) + (launch_.take ? 1U : 0U) + launch_.secrets;
+  const std::size_t expected = 2U + (launch_.detach ? 0U : 3U) + (launch_.put ? 1U : 0U) +
+                               (launch_.take ? 1U : 0U) + (launch_.report ? 1U : 0U) +
+                               launch_.secrets;
   if (fds.size() != expected) return base::bad_input("launch", "wrong number of descriptors", {});
   std::size_t next = 0;
   plan_memfd_ = std::move(fds[next++]);
-  for (auto& stream : streams_) stream = std::move(fds[next++]);
+  if (!launch_.detach) {
+    for (auto& stream : streams_) stream = std::move(fds[next++]);
+  }
   roots_ = std::move(fds[next++]);
   if (launch_.put) put_session_ = std::move(fds[next++]);
   if (launch_.take) take_session_ = std::move(fds[next++]);
+  if (launch_.report) report_ = std::move(fds[next++]);
   while (next < fds.size()) secrets_.push_back(std::move(fds[next++]));
 
   const std::string bytes = TRY(os::read_all(plan_memfd_.get(), 16U << 20, "plan"));
@@ -57,7 +65,11 @@ base::Status Run::receive_launch() {
   if (secrets_.size() != plan_.policy.credentials.size()) {
     return base::bad_input("launch", "not one secret a credential", {});
   }
-  return {};
+  if (plan_.session && !launch_.detach) {
+    return base::bad_input("launch", "a session that its caller stays with", {});
+  }
+  started_wall_ = os::wall_time();
+  return launch_.detach ? detach() : base::Status();
 }
 
 base::Status Run::start_parts() {
@@ -66,6 +78,8 @@ base::Status Run::start_parts() {
     TRY_IN("CERCO_STATE_DIR", os::own_folder(plan_.state_dir + folder));
   }
   if (!plan_.name.empty()) name_lock_ = TRY(NameLock::take(plan_.state_dir, plan_.name));
+  folder_ = TRY(RunFolder::make(plan_.state_dir, live_run(plan_, launch_, started_wall_)));
+  if (launch_.detach && !plan_.session) ring_.emplace(folder_.fd());
   journal_ = TRY(start_journal(plan_, plan_memfd_.get()));
   // What is planned is on record before anything is done.
   record(run_planned(plan_));
@@ -127,6 +141,7 @@ base::Status Run::start_sandbox() {
   if (!std::holds_alternative<journal::Opened>(opened)) {
     return base::fail(base::Kind::peer, "journal", "answered something else", {});
   }
+  if (launch_.detach) TRY_IN("start sandbox", sandbox_->prepare_commands());
   record(run_started(plan_, uid));
   if (journal_lost_) return base::fail(base::Kind::peer, "journal", "ended", {});
   started_ = Clock::now();
@@ -143,25 +158,25 @@ base::Status Run::start_sandbox() {
 }
 
 base::Status Run::start_command() {
-  frame::Exec exec;
-  exec.id = kCommand;
-  exec.argv = plan_.command.argv;
-  for (const auto& [name, value] : plan_.command.env) {
-    exec.env.push_back(name);
-    exec.env.back().append("=").append(value);
-  }
-  exec.cwd = plan_.command.cwd;
-  exec.drop_capabilities = plan::step_of<plan::DropCapabilities>(plan_) != nullptr;
-  exec.no_new_privs = plan::step_of<plan::NoNewPrivs>(plan_) != nullptr;
-  if (const auto* rlimits = plan::step_of<plan::Rlimits>(plan_)) exec.files = rlimits->files;
-  if (const auto* seccomp = plan::step_of<plan::Seccomp>(plan_)) {
-    exec.filter = confine::as_bytes(confine::filter(profile_of(seccomp->profile)));
-  }
-  record(command_started(plan_));
-  const std::array<int, 3> fds = {streams_[0].get(), streams_[1].get(), streams_[2].get()};
-  TRY(ipc::send_value(sandbox_->control(), frame::ToInit(exec), fds));
+  // From here on nothing is waited for: an init that does not listen is an error of its own.
+  TRY(os::set_nonblocking(sandbox_->control().fd()));
+  if (plan_.session) return begin_session();
+  if (launch_.detach) first_processes_ = TRY(sandbox_->command_processes(kCommand));
+  record(command_started(kCommand, plan_.command.argv, plan_.command.cwd));
+  TRY(send_order(order(kCommand, plan_.command.argv, {}, {}), streams_, first_processes_.get()));
   for (auto& stream : streams_) stream.reset();
   command_started_ = true;
+  // While the command begins: nobody waits for it.
+  listener_ = TRY(folder_.listen());
+  return {};
+}
+
+base::Status Run::begin_session() {
+  command_started_ = true;
+  active_ = Clock::now();
+  listener_ = TRY(folder_.listen());
+  tell_caller(Begun{});
+  leave_caller();
   return {};
 }
 

@@ -15,18 +15,22 @@ namespace supervisor {
 
 // --- caller → supervisor -----------------------------------------------------------------------
 
-// First message. Descriptors, in order: Plan (sealed memfd); the command's standard input, output
-// and error; the upstream roots (memfd); when `put`, the far end of a file session on the working
-// folder (frame::FileFrame) that is served before the command starts; when `take`, the far end of
-// another one that is served once the command and every process with it are gone; then one memfd a
-// credential with its secret, in the policy's order.
+// First message. Descriptors, in order: Plan (sealed memfd); unless `detach`, the command's
+// standard input, output and error; the upstream roots (memfd); when `put`, the far end of a file
+// session on the working folder (frame::FileFrame) that is served before the command starts; when
+// `take`, the far end of another one that is served once the command and every process with it are
+// gone; when `report`, the file that the report goes to; then one memfd a credential with its
+// secret, in the policy's order.
 struct Launch {
   bool put = false;  // the command starts at Go, when the caller has put its files
   bool take = false;
+  bool detach = false;        // the run goes on without the caller from Begun on
+  bool report = false;        // with `detach`
+  std::string version;        // of the program, for a report that the supervisor writes
   std::uint64_t secrets = 0;  // how many memfds follow
   template <class W>
   void fields(W& w) {
-    w(put, take, secrets);
+    w(put, take, detach, report, version, secrets);
   }
 };
 struct Go {
@@ -100,6 +104,11 @@ struct Ready {  // init is up; the first file session is served
   template <class W>
   void fields(W&) {}
 };
+// Of a detached run: its command has begun, or the session waits for some. The last message.
+struct Begun {
+  template <class W>
+  void fields(W&) {}
+};
 struct StartFailed {
   std::uint32_t status = 125;  // cerco's exit status: 125, 126, 127
   std::string message;         // an error line
@@ -130,13 +139,13 @@ struct Report {  // last message: everything is gone, the journal is closed
     w(summary, problem);
   }
 };
-using ToCaller = std::variant<Ready, StartFailed, Over, Report>;
+using ToCaller = std::variant<Ready, Begun, StartFailed, Over, Report>;
 
 // What the supervisor checks of a Plan that it is handed. Only the tests' program passes `nothing`.
 enum class Verify { plan, nothing };
 
 // Runs one sandbox for the caller at the other end of `caller`, to its end; returns the exit status
-// of the process. The caller's end of file ends the sandbox at once.
+// of the process. The caller's end of file ends the sandbox at once, until it was told Begun.
 int serve(ipc::Channel caller, Verify verify);
 
 }  // namespace supervisor

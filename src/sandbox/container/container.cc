@@ -39,7 +39,29 @@ void read_groups(const priv::Groups& groups, Counters& counters) {
   counters.cpu_ms = cpu_ms(groups);
 }
 
+class GroupedProcesses final : public CommandProcesses {
+ public:
+  explicit GroupedProcesses(priv::CommandGroups groups) : groups_(std::move(groups)) {}
+  [[nodiscard]] std::vector<int> entries() const override { return groups_.entries(); }
+  [[nodiscard]] base::Status kill() override { return groups_.kill(); }
+  [[nodiscard]] bool remove_empty() override { return groups_.remove_empty(); }
+  [[nodiscard]] std::uint64_t oom_kills() const override { return groups_.oom_kills(); }
+  [[nodiscard]] std::uint64_t memory_peak() const override { return groups_.memory_peak(); }
+
+ private:
+  priv::CommandGroups groups_;
+};
+
 }  // namespace
+
+base::Status Container::prepare_commands() {
+  return priv::prepare_command_groups(Rights::badge(), held_.groups);
+}
+
+base::Result<std::unique_ptr<CommandProcesses>> Container::command_processes(std::uint64_t number) {
+  return std::make_unique<GroupedProcesses>(
+      TRY(priv::make_command_groups(Rights::badge(), held_.groups, number)));
+}
 
 base::Result<Counters> Container::counters() {
   if (!held_.init.running()) return last_;

@@ -36,6 +36,9 @@ class Container final : public Sandbox {
     return held_.owner + inside;
   }
   [[nodiscard]] base::Result<Counters> counters() override;
+  [[nodiscard]] base::Status prepare_commands() override;
+  [[nodiscard]] base::Result<std::unique_ptr<CommandProcesses>> command_processes(
+      std::uint64_t number) override;
   [[nodiscard]] base::Status freeze() override { return held_.groups.freeze(); }
   [[nodiscard]] base::Status thaw() override { return held_.groups.thaw(); }
   [[nodiscard]] base::Status cut_network() override;

@@ -28,7 +28,7 @@ base::Result<base::Fd> executable_memfd() {
 
 }  // namespace
 
-base::Result<base::Fd> init_program(const std::string& path) {
+base::Result<base::Fd> init_program(const std::string& path, std::uint32_t owner) {
   const base::Fd file = TRY(os::open(path, O_RDONLY, 0));
   const struct stat status = TRY(os::fstat(file.get(), path));
   if (!S_ISREG(status.st_mode) || status.st_size > kMost) {
@@ -41,6 +41,10 @@ base::Result<base::Fd> init_program(const std::string& path) {
     if (moved <= 0) return base::system_error("copy " + path, moved < 0 ? errno : EIO);
     left -= moved;
   }
+  if (owner != 0 && ::fchown(memory.get(), owner, owner) != 0) {
+    return base::system_error("give cerco-init away");
+  }
+  if (::fchmod(memory.get(), 0500) != 0) return base::system_error("fchmod cerco-init");
   if (::fcntl(memory.get(), F_ADD_SEALS,
               F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0) {
     return base::system_error("seal cerco-init");

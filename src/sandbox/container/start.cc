@@ -200,7 +200,7 @@ base::Status Start::carry_out() {
   TRY(clone_outer());
   // While the two processes work, what takes longest besides.
   TRY_IN("MountDisk", make_disk());
-  init_ = TRY(init_program(prepared_.inputs->init_path));
+  init_ = TRY(init_program(prepared_.inputs->init_path, held_.owner));
   return listen();
 }
 

@@ -1,0 +1,248 @@
+// What others ask of a living run over the socket in its folder.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include "supervisor/record.h"
+#include "supervisor/run.h"
+
+namespace supervisor {
+
+namespace {
+
+constexpr std::size_t kMostClients = 512;
+constexpr int kFlushMs = 5'000;  // longest wait for a client that does not read, at the end
+constexpr std::size_t kPiece = std::size_t{64} * 1024;
+
+// Whoever may use the state folder may use what lives in it; the kernel says who connected.
+bool is_ours(int socket) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == 0 || peer.uid == ::geteuid();
+}
+
+StartFailed refused(std::string message) {
+  StartFailed failed;
+  failed.message = std::move(message);
+  failed.ending.kind = EndingKind::start_failed;
+  return failed;
+}
+
+}  // namespace
+
+// Nothing of the caller's is held from here on but what it handed over. The command reads the end
+// of a file, and what it writes comes here.
+base::Status Run::detach() {
+  os::let_go_of_streams();
+  if (::chdir("/") != 0) return base::system_error("chdir /");
+  if (plan_.session) return {};
+  streams_[0] = TRY(os::pipe()).first;
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto [reader, writer] = TRY(os::pipe());
+    TRY(os::set_nonblocking(reader.get()));
+    pipes_[i] = std::move(reader);
+    streams_[i + 1] = std::move(writer);
+  }
+  return {};
+}
+
+void Run::leave_caller() {
+  detached_ = caller_gone_ = finished_ = true;
+  caller_ = {};
+}
+
+void Run::watch_session(std::vector<pollfd>& polled) const {
+  polled.push_back({listener_.open() ? listener_.get() : -1, POLLIN, 0});
+  for (const base::Fd& pipe : pipes_) polled.push_back({pipe.get(), POLLIN, 0});
+  for (const auto& client : clients_) {
+    const bool more = client->has_more(ring());
+    polled.push_back({client->channel.fd(), static_cast<short>(POLLIN | (more ? POLLOUT : 0)), 0});
+  }
+}
+
+void Run::act_session(std::span<const pollfd> polled) {
+  if (polled[1].revents != 0) read_pipe(Stream::output);
+  if (polled[2].revents != 0) read_pipe(Stream::error);
+  // Those that come meanwhile have their turn next time.
+  const std::size_t count = std::min(clients_.size(), polled.size() - 3);
+  for (std::size_t i = 0; i < count; ++i) {
+    if ((polled[3 + i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) on_client(*clients_[i]);
+    clients_[i]->pump(ring());
+  }
+  for (const auto& client : clients_) {
+    if (client->last_said && !client->has_more(ring())) client->gone = true;
+    if (client->gone) lose_client(*client);
+  }
+  if (std::erase_if(clients_, [](const auto& client) { return client->gone; }) > 0) {
+    active_ = Clock::now();
+  }
+  if (polled[0].revents != 0) accept_client();
+}
+
+void Run::accept_client() {
+  base::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.open() || !is_ours(socket.get()) || clients_.size() >= kMostClients) return;
+  clients_.push_back(std::make_unique<Client>());
+  clients_.back()->channel = ipc::Channel(std::move(socket));
+  active_ = Clock::now();
+}
+
+void Run::on_client(Client& client) {
+  auto message = client.channel.receive();
+  if (!message && message.error().number == EAGAIN) return;
+  const auto request = message && *message
+                           ? base::decode<FromClient>((*message)->bytes, "client")
+                           : base::Result<FromClient>(std::unexpected(base::Error{}));
+  if (!request) {
+    client.gone = true;
+    return;
+  }
+  std::visit([&](const auto& held) { answer(client, held, (*message)->fds); }, *request);
+}
+
+// Whoever went without waiting for its command has given it up.
+void Run::lose_client(Client& client) {
+  if (Command* command = command_of(client.command)) {
+    end_command(*command, Cut::killed, "caller gone");
+  }
+  client.command = 0;
+}
+
+void Run::answer(Client& client, const Exec& request, std::vector<base::Fd>& fds) {
+  if (client.command != 0 || request.argv.empty() || fds.size() != 3) {
+    client.gone = true;
+    return;
+  }
+  for (const base::Fd& stream : fds) {
+    struct stat status = {};
+    // They are given to the workload's user: a file or a device would be the host's.
+    if (::fstat(stream.get(), &status) != 0 || !S_ISFIFO(status.st_mode)) {
+      client.say_last(refused("exec: its streams are no pipes"));
+      return;
+    }
+  }
+  if (over_ || !command_started_) {
+    client.say_last(refused("exec: the run is not ready"));
+    return;
+  }
+  if (const auto started = start_further(client, request, fds); !started) {
+    StartFailed failed = refused(started.error().line());
+    failed.ending.step = started.error().where;
+    client.say_last(failed);
+  }
+}
+
+void Run::answer(Client& client, const Signal& request, std::vector<base::Fd>&) {
+  if (client.command != 0) signal_command(client.command, request.number);
+}
+
+void Run::answer(Client& client, const End& request, std::vector<base::Fd>&) {
+  Command* command = command_of(client.command);
+  if (command == nullptr) return;
+  const bool output = request.reason == "output_limit";
+  end_command(*command, output ? Cut::output_limit : Cut::killed, output ? "" : "operator");
+}
+
+void Run::answer(Client& client, const Attach&, std::vector<base::Fd>&) {
+  if (!ring_) {
+    client.say_last(refused(plan_.session ? "attach: a session has no command of its own; see "
+                                            "cerco exec"
+                                          : "attach: its streams are with whoever started it"));
+    return;
+  }
+  client.reading.emplace();
+}
+
+void Run::answer(Client& client, const SendSignal& request, std::vector<base::Fd>&) {
+  if (request.number == 0 || request.number >= NSIG) {
+    client.gone = true;
+    return;
+  }
+  record(operator_action("signal " + signal_name(request.number)));
+  if (plan_.session) {
+    signal_all(request.number);
+  } else {
+    signal_command(kCommand, request.number);
+  }
+  client.say_last(Done{});
+}
+
+void Run::answer(Client& client, const EndRun&, std::vector<base::Fd>&) {
+  client.awaits_end = true;
+  record(operator_action("kill"));
+  cut(Cut::killed, "operator");
+}
+
+void Run::answer(Client& client, const OpenFiles& request, std::vector<base::Fd>& fds) {
+  if (fds.size() != 1 || over_ || !command_started_) {
+    client.say_last(refused("files: the run is not ready"));
+    return;
+  }
+  record(operator_action("files"));
+  const bool absolute = request.root.starts_with('/');
+  const std::string root = absolute ? request.root : plan_.command.cwd + "/" + request.root;
+  const std::array<int, 1> given = {fds[0].get()};
+  if (!ipc::send_value(sandbox_->control(),
+                       frame::ToInit(frame::ServeFiles{1000, 1000, root}), given)) {
+    client.say_last(refused("files: cerco-init does not listen"));
+    return;
+  }
+  client.say(Done{});
+}
+
+// What a detached command writes is kept as it comes, whoever is there to read it.
+void Run::read_pipe(Stream stream) {
+  base::Fd& pipe = pipes_[stream == Stream::output ? 0 : 1];
+  const auto bytes = os::read_some(pipe.get(), kPiece, "output");
+  if (!bytes && bytes.error().number == EAGAIN) return;
+  if (!bytes || bytes->empty()) {
+    pipe.reset();
+    return;
+  }
+  ring_->append(stream, *bytes);
+  const std::uint64_t all = ring_->bytes(Stream::output) + ring_->bytes(Stream::error);
+  if (all > plan_.policy.limits.output) cut(Cut::output_limit, {});
+}
+
+// What lies in the pipes when the command is over is all that there will be.
+void Run::drain_pipes() {
+  for (const Stream stream : {Stream::output, Stream::error}) {
+    const base::Fd& pipe = pipes_[stream == Stream::output ? 0 : 1];
+    pollfd polled = {pipe.get(), POLLIN, 0};
+    while (pipe.open() && ::poll(&polled, 1, 0) > 0) read_pipe(stream);
+  }
+}
+
+void Run::tell_clients_over() {
+  drain_pipes();
+  listener_.reset();
+  for (const auto& client : clients_) {
+    if (client->reading) client->say_last(last_);
+  }
+}
+
+// Everything is gone: whoever waited for that learns it, and what is left to say is said.
+void Run::flush_clients() {
+  for (const auto& client : clients_) {
+    if (client->awaits_end) client->say_last(Done{});
+  }
+  std::vector<pollfd> polled;
+  while (true) {
+    polled.clear();
+    for (const auto& client : clients_) {
+      client->pump(ring());
+      if (client->has_more(ring())) polled.push_back({client->channel.fd(), POLLOUT, 0});
+    }
+    if (polled.empty() || ::poll(polled.data(), polled.size(), kFlushMs) <= 0) break;
+  }
+  clients_.clear();
+}
+
+}  // namespace supervisor

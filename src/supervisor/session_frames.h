@@ -1,0 +1,120 @@
+// What is asked of a living run over the socket in its folder: one connection a request.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "supervisor/supervisor.h"
+
+namespace supervisor {
+
+inline constexpr std::uint64_t kNoTimeout = ~0ULL;
+
+// --- client → supervisor -----------------------------------------------------------------------
+
+// Starts one more command. Three descriptors come along: pipes for its standard input, output and
+// error. Answered by StartFailed or, when it has ended, by Over. The end of the connection ends the
+// command with every process of it.
+struct Exec {
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> env;  // beside and over the run's own
+  std::string cwd;                         // "": the run's; relative: below it
+  std::uint64_t timeout_ms = kNoTimeout;
+  template <class W>
+  void fields(W& w) {
+    w(argv, env, cwd, timeout_ms);
+  }
+};
+// Follows an Exec on its connection: Signal for the command's process group, End{"output_limit"}.
+
+// Asks for what a detached command has written and will write: Output and Lost until its end, then
+// Over. Answered by StartFailed where there is no such command.
+struct Attach {
+  template <class W>
+  void fields(W&) {}
+};
+// Sends a signal to the run's command, or to every command of a session; answered by Done.
+struct SendSignal {
+  std::uint32_t number = 0;
+  template <class W>
+  void fields(W& w) {
+    w(number);
+  }
+};
+// Ends the run; answered by Done when nothing of it is left.
+struct EndRun {
+  template <class W>
+  void fields(W&) {}
+};
+// One descriptor comes along: the far end of a file session (frame::FileFrame) on the folder
+// `root`, absolute inside, with the rights of the workload's user. Answered by Done.
+struct OpenFiles {
+  std::string root;
+  template <class W>
+  void fields(W& w) {
+    w(root);
+  }
+};
+using FromClient = std::variant<Exec, Signal, End, Attach, SendSignal, EndRun, OpenFiles>;
+
+// --- supervisor → client -----------------------------------------------------------------------
+
+enum class Stream { output, error, last_ = error };
+struct Output {
+  Stream stream = Stream::output;
+  std::string bytes;
+  template <class W>
+  void fields(W& w) {
+    w(stream, bytes);
+  }
+};
+// That many bytes are no longer kept: they were written before the client came, or faster than it
+// read.
+struct Lost {
+  std::uint64_t bytes = 0;
+  template <class W>
+  void fields(W& w) {
+    w(bytes);
+  }
+};
+struct Done {
+  template <class W>
+  void fields(W&) {}
+};
+using ToClient = std::variant<StartFailed, Over, Output, Lost, Done>;
+
+// --- The folder of a run -----------------------------------------------------------------------
+
+// Names below STATE/runs/RUN.
+inline constexpr const char* kLiveFile = "live";      // encode(LiveRun), locked while it lives
+inline constexpr const char* kSocketFile = "socket";  // of the requests above
+inline constexpr const char* kReportFile = "report.json";
+inline constexpr const char* kOutputPrefix = "output.";  // and a number: what a detached run wrote
+
+enum class RunKind { attached, detached, session, last_ = session };
+
+// What is known of a run while it lives, and of one whose supervisor was killed.
+struct LiveRun {
+  std::string run;
+  std::string name;
+  RunKind kind = RunKind::attached;
+  std::uint64_t started = 0;  // seconds since 1970
+  std::uint64_t supervisor = 0;  // its pid
+  std::vector<std::string> argv;
+  std::string task;
+  std::string tier;
+  std::vector<std::string> below_advice;
+  std::vector<std::string> unheld;
+  std::string policy_sha256;
+  std::uint64_t output = 0;  // limits.output, which whoever carries a command's bytes holds it to
+  template <class W>
+  void fields(W& w) {
+    w(run, name, kind, started, supervisor, argv, task, tier, below_advice, unheld, policy_sha256,
+      output);
+  }
+};
+
+}  // namespace supervisor
