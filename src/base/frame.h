@@ -45,14 +45,16 @@ struct Signal {
     w(id, number);
   }
 };
+enum class Existing { keep, replace, last_ = replace };
 // One descriptor comes along: a SEQPACKET socket on which a file session is served (FileFrame).
 struct ServeFiles {
   std::uint32_t uid = 1000;
   std::uint32_t gid = 1000;
   std::string root;  // absolute folder inside; no path of the session leaves it
+  Existing existing = Existing::keep;
   template <class W>
   void fields(W& w) {
-    w(uid, gid, root);
+    w(uid, gid, root, existing);
   }
 };
 // Kills every process inside but init itself, file sessions included, and reaps them; answered by
@@ -109,10 +111,11 @@ using FromInit = std::variant<Ready, Started, NotStarted, Ended, AllDead>;
 // --- File sessions: both ways -----------------------------------------------------------------
 
 // Host → init. Paths are relative to the session's root; files are made as the workload's user and
-// replace nothing (EEXIST). Data frames follow until `size` bytes have come. Each PutFile,
-// PutFolder and PutLink is answered by exactly one Done or Refused, a PutFile after its last Data
-// (the Data of a file that is refused is read and dropped); the host sends up to 16 of them before
-// it reads the answers.
+// replace nothing (EEXIST). Where the session was opened with Existing::replace, files and links go
+// in the place of files and links, and a folder that is there stays. Data frames follow until
+// `size` bytes have come. Each PutFile, PutFolder and PutLink is answered by exactly one Done or
+// Refused, a PutFile after its last Data (the Data of a file that is refused is read and dropped);
+// the host sends up to 16 of them before it reads the answers.
 struct PutFile {
   std::string path;
   std::uint32_t mode = 0644;

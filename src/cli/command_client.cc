@@ -87,7 +87,8 @@ base::Status CommandClient::on_message() {
   return base::fail(base::Kind::peer, "supervisor", "answered something else", {});
 }
 
-// What the command wrote last is still in the pipes; a signal now gives up on whoever does not read.
+// What the command wrote last is still in the pipes; a signal now gives up on whoever does not
+// read.
 base::Status CommandClient::drain() {
   streams_->finish();
   std::vector<pollfd> polled;

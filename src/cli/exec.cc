@@ -23,9 +23,9 @@ constexpr std::size_t kMaxArguments = frame::kMaxFrame - (std::size_t{48} << 10)
 base::Result<supervisor::Exec> read_request(const World& world, const Parsed& parsed) {
   if (parsed.words.size() != 1 || parsed.rest.empty()) {
     return base::bad_input("exec",
-                           parsed.words.empty()       ? "no RUN"
-                           : parsed.words.size() > 1  ? "more than RUN stands before `--`"
-                                                      : "no command after `--`",
+                           parsed.words.empty()      ? "no RUN"
+                           : parsed.words.size() > 1 ? "more than RUN stands before `--`"
+                                                     : "no command after `--`",
                            "expected cerco exec " + std::string(kUsage));
   }
   const policy::HostSize size = {.cpus_milli = 1000, .memory = std::uint64_t{1} << 30};
@@ -41,9 +41,9 @@ base::Result<supervisor::Exec> read_request(const World& world, const Parsed& pa
     if (request.timeout_ms == 0) return base::bad_input("--timeout", "0", "more than nothing");
   }
   if (base::encode(supervisor::FromClient(request)).size() > kMaxArguments) {
-    return base::bad_input("exec", "its arguments and variables take too many bytes",
-                           "expected at most " + std::to_string(kMaxArguments) +
-                               "; cerco cp brings more in");
+    return base::bad_input(
+        "exec", "its arguments and variables take too many bytes",
+        "expected at most " + std::to_string(kMaxArguments) + "; cerco cp brings more in");
   }
   return request;
 }
@@ -78,8 +78,7 @@ base::Result<int> exec(const World& world, const Parsed& parsed) {
   const ReportFile file = TRY(ReportFile::open(parsed.value("--report"), world.state_dir));
   const os::Instant started = os::wall_time();
   Reached reached = TRY(reach(world, parsed.words[0]));
-  const supervisor::LiveRun run =
-      TRY(supervisor::look_at_run(world.state_dir, reached.run.id)).run;
+  const supervisor::LiveRun run = TRY(supervisor::look_at_run(world.state_dir, reached.run.id)).run;
   CommandClient client = TRY(CommandClient::make(world, std::move(reached.channel)));
   const CommandOutcome outcome = client.run(request, run.output);
   for (const base::Error& failure : outcome.failures) print_error(world, failure);

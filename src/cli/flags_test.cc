@@ -63,7 +63,6 @@ TEST(Flags, WrongOnesNameWhatWouldBeRight) {
       Wrong{{"--quiet=yes"}, "`--quiet` takes no value"},
       Wrong{{"-t"}, "-t: not carried out yet"},
       Wrong{{"-it"}, "-t: not carried out yet"},
-      Wrong{{"--detach"}, "--detach: not carried out yet"},
       Wrong{{"--image", "x"}, "--image: not carried out yet"},
       Wrong{{"--workdir=x"}, "--workdir: not carried out yet"},
       Wrong{{"--\x1b[2J"}, "\\x1b[2J"},
@@ -123,7 +122,8 @@ TEST(Commands, TheTableIsWhole) {
 
 TEST(Commands, WhatRunsACommandFailsWith125) {
   for (const cli::Command& entry : cli::commands()) {
-    const bool runs = entry.name == "run" || entry.name == "exec" || entry.name == "attach";
+    const bool runs = entry.name == "run" || entry.name == "start" || entry.name == "exec" ||
+                      entry.name == "attach";
     EXPECT_EQ(entry.usage_status, runs ? 125 : 2) << entry.name;
   }
 }

@@ -8,7 +8,8 @@
 namespace cli {
 namespace {
 
-// It answers when nothing of the run is left. A supervisor that goes at that moment has done so too.
+// It answers when nothing of the run is left. A supervisor that goes at that moment has done so
+// too.
 base::Status end_run(const ipc::Channel& channel) {
   TRY(ask(channel, supervisor::EndRun{}, {}));
   const auto done = await_done(channel);

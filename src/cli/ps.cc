@@ -49,8 +49,8 @@ Row row_of(const supervisor::FoundRun& found) {
 
 // nullopt for what is no report of ours.
 std::optional<Row> row_of_report(const World& world, const std::string& id) {
-  const auto text = os::read_file(
-      world.state_dir + "/runs/" + id + "/" + supervisor::kReportFile, kMostReport);
+  const auto text =
+      os::read_file(world.state_dir + "/runs/" + id + "/" + supervisor::kReportFile, kMostReport);
   if (!text) return std::nullopt;
   const std::string_view line = std::string_view(*text).substr(0, text->find('\n'));
   const auto report = journal::Members::parse_object(line);
@@ -81,8 +81,8 @@ std::string line_of(const Row& row) {
                                           : base::printable(base::join(row.argv, " "));
   if (what.size() > kMostCommand) what = what.substr(0, kMostCommand) + "…";
   return fmt::format("{:<12}  {:<16}  {:<8}  {:<8}  {:<24}  {}\n", row.run,
-                     row.name.empty() ? "-" : row.name, row.state, row.kind.empty() ? "-" : row.kind,
-                     row.started, what);
+                     row.name.empty() ? "-" : row.name, row.state,
+                     row.kind.empty() ? "-" : row.kind, row.started, what);
 }
 
 }  // namespace

@@ -15,9 +15,8 @@ namespace cli {
 base::Result<std::vector<std::string>> output_files(const std::string& state_dir,
                                                     const std::string& run) {
   std::vector<std::string> names = TRY(os::list_folder(state_dir + "/runs/" + run));
-  std::erase_if(names, [](const std::string& name) {
-    return !name.starts_with(supervisor::kOutputPrefix);
-  });
+  std::erase_if(
+      names, [](const std::string& name) { return !name.starts_with(supervisor::kOutputPrefix); });
   const auto number = [](const std::string& name) {
     const std::string_view digits =
         std::string_view(name).substr(std::string_view(supervisor::kOutputPrefix).size());

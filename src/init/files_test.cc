@@ -397,7 +397,7 @@ TEST_F(FilesTest, a_deep_walk_holds_few_descriptors) {
     const rlimit few = {64, 64};
     ::setrlimit(RLIMIT_NOFILE, &few);
     pair->first.reset();
-    ::_exit(serve_files(pair->second.get(), root));
+    ::_exit(serve_files(pair->second.get(), root, frame::Existing::keep));
   }
   pair->second.reset();
   HostEnd session(std::move(pair->first));

@@ -3,6 +3,8 @@
 // (base/frame.h).
 #pragma once
 
+#include "base/frame.h"
+
 namespace init {
 
 // Sends Ready on `control`, then serves it until its end or a malformed frame; returns the exit
@@ -12,6 +14,6 @@ int run(int control);
 
 // Serves one file session on `socket`, a SEQPACKET, until its end: puts and fetches below `root`,
 // an open folder. No path leaves it, no link is followed. Returns the exit status.
-int serve_files(int socket, int root);
+int serve_files(int socket, int root, frame::Existing existing);
 
 }  // namespace init

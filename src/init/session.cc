@@ -39,17 +39,27 @@ std::expected<Place, confine::Failure> place(int root, const std::string& path) 
   return Place{std::move(*folder), slash == std::string::npos ? path : path.substr(slash + 1)};
 }
 
-confine::Outcome put_folder(int root, const frame::PutFolder& put) {
+using frame::Existing;
+
+confine::Outcome put_folder(int root, const frame::PutFolder& put, Existing existing) {
   const auto at = place(root, put.path);
   if (!at) return std::unexpected(at.error());
-  if (::mkdirat(at->folder.get(), at->name.c_str(), put.mode & 0777) != 0)
-    return failed("mkdir", errno);
-  return {};
+  if (::mkdirat(at->folder.get(), at->name.c_str(), put.mode & 0777) == 0) return {};
+  const int number = errno;
+  const bool stays = number == EEXIST && existing == Existing::replace &&
+                     open_below(at->folder.get(), at->name, O_PATH | O_DIRECTORY, 0);
+  return stays ? confine::Outcome() : failed("mkdir", number);
 }
 
-confine::Outcome put_link(int root, const frame::PutLink& put) {
+// What is no folder goes; a folder is an error of whoever makes something in its place.
+void make_room(const Place& at, Existing existing) {
+  if (existing == Existing::replace) (void)::unlinkat(at.folder.get(), at.name.c_str(), 0);
+}
+
+confine::Outcome put_link(int root, const frame::PutLink& put, Existing existing) {
   const auto at = place(root, put.path);
   if (!at) return std::unexpected(at.error());
+  make_room(*at, existing);
   if (::symlinkat(put.text.c_str(), at->folder.get(), at->name.c_str()) != 0)
     return failed("symlink", errno);
   return {};
@@ -58,13 +68,14 @@ confine::Outcome put_link(int root, const frame::PutLink& put) {
 // A file on its way in. After the first failure the rest of its data is read and dropped.
 class Incoming {
  public:
-  Incoming(int root, const frame::PutFile& put) : left_(put.size) {
+  Incoming(int root, const frame::PutFile& put, Existing existing) : left_(put.size) {
     auto at = place(root, put.path);
     if (!at) {
       outcome_ = std::unexpected(at.error());
       return;
     }
     place_ = std::move(*at);
+    make_room(place_, existing);
     auto opened =
         open_below(place_.folder.get(), place_.name, O_WRONLY | O_CREAT | O_EXCL, put.mode & 0777);
     if (!opened) {
@@ -100,7 +111,8 @@ class Incoming {
 
 class Session {
  public:
-  Session(int socket, int root) : peer_(socket), root_(root) {}
+  Session(int socket, int root, Existing existing)
+      : peer_(socket), root_(root), existing_(existing) {}
   // False at its end.
   bool turn() {
     const auto word = peer_.hear();
@@ -113,10 +125,12 @@ class Session {
     return peer_.say(frame::Refused{path + ": " + outcome.error().step,
                                     static_cast<std::uint32_t>(outcome.error().number)});
   }
-  bool obey(const frame::PutFolder& put) { return answer(put_folder(root_, put), put.path); }
-  bool obey(const frame::PutLink& put) { return answer(put_link(root_, put), put.path); }
+  bool obey(const frame::PutFolder& put) {
+    return answer(put_folder(root_, put, existing_), put.path);
+  }
+  bool obey(const frame::PutLink& put) { return answer(put_link(root_, put, existing_), put.path); }
   bool obey(const frame::PutFile& put) {
-    Incoming incoming(root_, put);
+    Incoming incoming(root_, put, existing_);
     while (!incoming.whole()) {
       const auto word = peer_.hear();
       const auto* data = word ? std::get_if<frame::Data>(&*word) : nullptr;
@@ -133,6 +147,7 @@ class Session {
 
   Peer peer_;
   int root_;
+  Existing existing_;
 };
 
 confine::Outcome give_up_all(const frame::ServeFiles& serve) {
@@ -160,7 +175,7 @@ int become_session(const frame::ServeFiles& serve, int socket) {
   if (const auto done = confine::install(confine::filter(confine::Own::files)); !done) {
     return refuse(done.error());
   }
-  return serve_files(kSocket, root->get());
+  return serve_files(kSocket, root->get(), serve.existing);
 }
 
 }  // namespace
@@ -208,9 +223,9 @@ std::expected<base::Fd, confine::Failure> open_below(int dir, std::string_view p
   return std::move(*last);
 }
 
-int serve_files(int socket, int root) {
+int serve_files(int socket, int root, frame::Existing existing) {
   ::umask(0);  // modes are what the host says
-  Session session(socket, root);
+  Session session(socket, root, existing);
   while (session.turn()) {
   }
   return 0;

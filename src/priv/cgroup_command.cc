@@ -66,8 +66,8 @@ base::Result<CommandGroups> make_command_groups(Badge, const Groups& groups, std
   // On v1 the sockets of a group are counted, towards the limit above it too, only where the group
   // has a limit of its own (tcpmem_active).
   if (const auto limit = read_at(memory->folder.get(), std::string(kSocketLimit))) {
-    TRY_IN("cgroup memory", write_group_file(made.groups_.back().folder.get(),
-                                             std::string(kSocketLimit), *limit));
+    TRY_IN("cgroup memory",
+           write_group_file(made.groups_.back().folder.get(), std::string(kSocketLimit), *limit));
   }
   return made;
 }

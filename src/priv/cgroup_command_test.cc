@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,7 +38,8 @@ std::vector<Place> places() {
 }
 
 Groups groups_at(const Place& place, const std::string& run) {
-  auto made = make_groups(testing::badge(), {{place.kind, place.controller, place.parent, {}}}, run);
+  auto made =
+      make_groups(testing::badge(), {{place.kind, place.controller, place.parent, {}}}, run);
   EXPECT_TRUE(made) << made.error().line();
   return made ? std::move(*made) : Groups();
 }
@@ -50,12 +52,14 @@ void start_family(const CommandGroups& groups, int alive) {
     for (const int entry : groups.entries()) {
       if (::write(entry, "0", 1) != 1) ::_exit(1);
     }
+    // Nothing of the owner's stays open, or its locks would be held here.
+    if (::dup2(alive, 0) != 0 || ::syscall(SYS_close_range, 1, ~0U, 0) != 0) ::_exit(1);
     ::signal(SIGTERM, SIG_IGN);
     for (int i = 0; i < 2; ++i) {
       if (::fork() != 0) ::_exit(0);
       (void)::setsid();
     }
-    (void)::write(alive, "x", 1);
+    (void)!::write(0, "x", 1);
     while (true) ::pause();
   }
   int status = 0;
@@ -81,6 +85,8 @@ bool alive(const Family& family) {
 }
 
 void await_end(const Family& family) {
+  pollfd polled = {family.reader.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&polled, 1, 20'000), 1) << "somebody lives";
   char byte = 0;
   EXPECT_EQ(::read(family.reader.get(), &byte, 1), 0);
 }

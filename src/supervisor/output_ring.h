@@ -24,8 +24,8 @@ class OutputRing {
   // How far a reader has come, counted in bytes of output; it starts at 0.
   struct Position {
     std::uint64_t segment = 0;
-    std::uint64_t offset = 0;    // of the next record in its file
-    std::uint64_t bytes = 0;     // of output before it
+    std::uint64_t offset = 0;  // of the next record in its file
+    std::uint64_t bytes = 0;   // of output before it
   };
   struct Next {
     std::uint64_t lost = 0;  // bytes that were no longer kept
@@ -57,7 +57,7 @@ class OutputRing {
   int folder_;
   std::deque<Segment> segments_;
   std::uint64_t next_number_ = 0;
-  bool gap_ = false;  // something could not be kept behind the last segment
+  bool gap_ = false;           // something could not be kept behind the last segment
   std::uint64_t written_ = 0;  // bytes of output so far, lost ones included
   std::uint64_t output_bytes_ = 0;
   std::uint64_t error_bytes_ = 0;

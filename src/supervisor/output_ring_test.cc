@@ -91,10 +91,9 @@ TEST_F(OutputRingTest, what_cannot_be_written_counts_as_lost) {
 
 TEST_F(OutputRingTest, a_record_that_is_none_ends_the_reading) {
   for (const std::string& bytes :
-       {std::string("\0\0\0", 3), std::string("\2\1\0\0\0x", 6), std::string("\0\377\377\377\377", 5),
-        std::string("\0\4\0\0\0abc", 8)}) {
-    const base::Fd file =
-        os::open(path_ + "/x", O_RDWR | O_CREAT | O_TRUNC, 0600).value();
+       {std::string("\0\0\0", 3), std::string("\2\1\0\0\0x", 6),
+        std::string("\0\377\377\377\377", 5), std::string("\0\4\0\0\0abc", 8)}) {
+    const base::Fd file = os::open(path_ + "/x", O_RDWR | O_CREAT | O_TRUNC, 0600).value();
     ASSERT_TRUE(os::write_all(file.get(), bytes, "x"));
     EXPECT_FALSE(read_record(file.get(), 0)) << bytes.size();
   }

@@ -106,9 +106,8 @@ Command* Run::command_of(std::uint64_t id) {
 }
 
 Client* Run::client_of(std::uint64_t command) {
-  const auto found = std::ranges::find_if(clients_, [&](const auto& client) {
-    return client->command == command && !client->gone;
-  });
+  const auto found = std::ranges::find_if(
+      clients_, [&](const auto& client) { return client->command == command && !client->gone; });
   return found == clients_.end() ? nullptr : found->get();
 }
 
@@ -236,7 +235,8 @@ void Run::tick_commands(Clock::time_point now) {
   for (const auto& command : commands_) {
     if (command->over) left_.push_back(std::move(command->processes));
   }
-  if (std::erase_if(commands_, [](const auto& command) { return command->over; }) > 0) active_ = now;
+  if (std::erase_if(commands_, [](const auto& command) { return command->over; }) > 0)
+    active_ = now;
   std::erase_if(left_, [](const auto& processes) { return processes->remove_empty(); });
   if (!plan_.session || facts_.cut != Cut::none || !commands_.empty() || !clients_.empty()) return;
   const std::uint64_t idle = plan_.policy.limits.idle_ms;

@@ -143,8 +143,8 @@ base::Result<bool> settle_lost_run(const std::string& state_dir, const std::stri
   const std::string bytes = TRY(os::read_all(live->file.get(), kMostLive, kLiveFile));
   const auto known = base::decode<LiveRun>(bytes, run + ": live");
   if (known && ::faccessat(folder->get(), kReportFile, F_OK, 0) != 0) {
-    const base::Fd file = TRY(os::openat2(folder->get(), kReportFile,
-                                          O_WRONLY | O_CREAT | O_EXCL, 0600, kBeneath));
+    const base::Fd file =
+        TRY(os::openat2(folder->get(), kReportFile, O_WRONLY | O_CREAT | O_EXCL, 0600, kBeneath));
     TRY(os::write_all(file.get(), report_json(lost_report(*known, version)), "report"));
   }
   (void)::unlinkat(folder->get(), kSocketFile, 0);

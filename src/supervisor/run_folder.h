@@ -50,7 +50,6 @@ struct FoundRun {
 // Writes the report that the supervisor of `found` could not write, and removes `live` and socket:
 // only where it can be had that nobody holds its lock; whether that was so.
 [[nodiscard]] base::Result<bool> settle_lost_run(const std::string& state_dir,
-                                                 const std::string& run,
-                                                 std::string_view version);
+                                                 const std::string& run, std::string_view version);
 
 }  // namespace supervisor

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 // One connection. Nothing of it is waited for: what does not fit into its socket waits here.
 struct Client {
   ipc::Channel channel;
-  std::uint64_t command = 0;  // that it asked for
+  std::uint64_t command = 0;                    // that it asked for
   std::optional<OutputRing::Position> reading;  // of the detached command's output
   bool awaits_end = false;                      // Done is due when the run is gone
   bool last_said = false;                       // closes once its outbox is empty

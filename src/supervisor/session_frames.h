@@ -101,7 +101,7 @@ struct LiveRun {
   std::string run;
   std::string name;
   RunKind kind = RunKind::attached;
-  std::uint64_t started = 0;  // seconds since 1970
+  std::uint64_t started = 0;     // seconds since 1970
   std::uint64_t supervisor = 0;  // its pid
   std::vector<std::string> argv;
   std::string task;
