@@ -107,7 +107,13 @@ std::vector<Command> make_commands() {
                  Words::anywhere,
                  2,
                  gc});
-  all.push_back(later("cp", "SRC DST", "copy into or out of a run (RUN:PATH)"));
+  all.push_back({"cp",
+                 "SRC RUN:PATH\n       cerco cp RUN:PATH DST",
+                 "copy a file or folder into a run that lives, or out of it",
+                 {kHelp},
+                 Words::anywhere,
+                 2,
+                 cp});
   all.push_back(later("publish", "RUN PORT[:HOSTPORT]", "make a port of a run reachable"));
   all.push_back(later("diff", "RUN", "show what a run changed"));
   all.push_back(later("apply", "RUN [PATH]…", "carry a run's changes over to the host"));

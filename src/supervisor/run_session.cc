@@ -189,8 +189,8 @@ void Run::answer(Client& client, const OpenFiles& request, std::vector<base::Fd>
   const bool absolute = request.root.starts_with('/');
   const std::string root = absolute ? request.root : plan_.command.cwd + "/" + request.root;
   const std::array<int, 1> given = {fds[0].get()};
-  if (!ipc::send_value(sandbox_->control(), frame::ToInit(frame::ServeFiles{1000, 1000, root}),
-                       given)) {
+  const frame::ToInit serve = frame::ServeFiles{1000, 1000, root, frame::Existing::replace};
+  if (!ipc::send_value(sandbox_->control(), serve, given)) {
     client.say_last(refused("files: cerco-init does not listen"));
     return;
   }

@@ -31,6 +31,9 @@ LiveRun live_run(const plan::Plan& plan, const Launch& launch, os::Instant start
   live.unheld = plan.unheld;
   live.policy_sha256 = plan.policy_sha256;
   live.output = plan.policy.limits.output;
+  live.disk = plan.policy.limits.disk;
+  live.inodes = plan.policy.limits.inodes;
+  live.hide = plan.policy.filesystem.hide;
   return live;
 }
 

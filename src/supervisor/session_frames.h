@@ -50,7 +50,8 @@ struct EndRun {
   void fields(W&) {}
 };
 // One descriptor comes along: the far end of a file session (frame::FileFrame) on the folder
-// `root`, absolute inside, with the rights of the workload's user. Answered by Done.
+// `root` inside (relative: below the run's working folder), with the rights of the workload's user;
+// what is put there replaces what is there. Answered by Done.
 struct OpenFiles {
   std::string root;
   template <class W>
@@ -109,11 +110,16 @@ struct LiveRun {
   std::vector<std::string> below_advice;
   std::vector<std::string> unheld;
   std::string policy_sha256;
-  std::uint64_t output = 0;  // limits.output, which whoever carries a command's bytes holds it to
+  // What whoever carries bytes in and out holds them to: limits.output, disk and inodes, and
+  // filesystem.hide.
+  std::uint64_t output = 0;
+  std::uint64_t disk = 0;
+  std::uint64_t inodes = 0;
+  std::vector<std::string> hide;
   template <class W>
   void fields(W& w) {
     w(run, name, kind, started, supervisor, argv, task, tier, below_advice, unheld, policy_sha256,
-      output);
+      output, disk, inodes, hide);
   }
 };
 

@@ -20,7 +20,9 @@ constexpr std::size_t kMostUnsized = 16 << 20;  // of a file that does not say i
 class Putting {
  public:
   Putting(const Session& session, std::span<const std::string> hide, Manifest& manifest)
-      : session_(session), hide_(hide), manifest_(manifest) {}
+      : session_(session), hide_(hide), manifest_(manifest) {
+    if (!session.what.empty()) where_ = session.what;
+  }
 
   base::Status all(const Incoming& incoming) {
     const base::Fd fd = TRY(open_source(incoming.source));
@@ -59,18 +61,18 @@ class Putting {
   }
 
   // The caller's own path may lead through links; what lies below it may not.
-  static base::Result<base::Fd> open_source(const std::string& source) {
+  [[nodiscard]] base::Result<base::Fd> open_source(const std::string& source) const {
     auto fd = os::open(source, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (fd) return fd;
     base::Error error = std::move(fd).error();
     if (error.number == ENXIO) return special(source);  // a socket, or a pipe that nobody writes
     error.kind = base::Kind::bad_input;
-    error.where = "--in " + base::printable(source);
+    error.where = where_ + " " + base::printable(source);
     return std::unexpected(std::move(error));
   }
 
-  static std::unexpected<base::Error> special(const std::string& source) {
-    return base::bad_input("--in " + base::printable(source), "is no file, folder or link",
+  [[nodiscard]] std::unexpected<base::Error> special(const std::string& source) const {
+    return base::bad_input(where_ + " " + base::printable(source), "is no file, folder or link",
                            "take it out of what is copied in");
   }
 
@@ -129,7 +131,7 @@ class Putting {
     const auto mode = static_cast<std::uint32_t>(status.st_mode & kModes);
     // Files of /proc say that they are empty: what they hold shows by reading only.
     if (size == 0) {
-      return whole_file(path, TRY_IN("--in", os::read_all(fd, kMostUnsized, source)), mode);
+      return whole_file(path, TRY_IN(where_, os::read_all(fd, kMostUnsized, source)), mode);
     }
     Known& known = *TRY(claim(path, {frame::EntryKind::file, "", (mode & S_IXUSR) != 0}));
     TRY(send(session_, frame::PutFile{path, mode, size}));
@@ -138,7 +140,8 @@ class Putting {
       const std::size_t want = std::min<std::uint64_t>(left, frame::kChunk);
       frame::Data data{TRY(os::read_some(fd, want, source))};
       if (data.bytes.empty()) {
-        return base::bad_input("--in " + base::printable(source), "shrank while it was copied", {});
+        return base::bad_input(where_ + " " + base::printable(source), "shrank while it was copied",
+                               {});
       }
       digest.add(data.bytes);
       left -= data.bytes.size();
@@ -155,9 +158,10 @@ class Putting {
     return asked(path);
   }
 
-  static base::Status in_bounds(const std::string& source, const std::string& path) {
+  [[nodiscard]] base::Status in_bounds(const std::string& source, const std::string& path) const {
     if (is_within_bounds(path)) return {};
-    return base::bad_input("--in " + base::printable(source), "the path is too long or too deep",
+    return base::bad_input(where_ + " " + base::printable(source),
+                           "the path is too long or too deep",
                            "expected at most " + std::to_string(kMaxDepth) + " folders");
   }
 
@@ -165,7 +169,7 @@ class Putting {
   base::Result<Known*> claim(const std::string& path, Known known) {
     const auto [at, fresh] = manifest_.emplace(path, std::move(known));
     if (fresh) return &at->second;
-    return base::bad_input("--in", "two things would be at `" + base::printable(path) + "` inside",
+    return base::bad_input(where_, "two things would be at `" + base::printable(path) + "` inside",
                            "give one of them another DEST");
   }
 
@@ -192,7 +196,7 @@ class Putting {
       if (std::holds_alternative<frame::Done>(answer)) continue;
       const auto* refused = std::get_if<frame::Refused>(&answer);
       if (refused == nullptr) return base::bad_input("files", "an answer that does not fit", {});
-      return base::system_error("--in: put " + base::printable(path),
+      return base::system_error(where_ + ": put " + base::printable(path),
                                 static_cast<int>(std::min<std::uint32_t>(refused->error, 4095)));
     }
     return {};
@@ -201,6 +205,7 @@ class Putting {
   const Session& session_;
   std::span<const std::string> hide_;
   Manifest& manifest_;
+  std::string where_ = "--in";
   std::string base_name_;
   std::vector<std::string> waiting_;
   std::vector<std::string> hidden_;

@@ -63,10 +63,18 @@ std::string fresh_name() {
 class Taking {
  public:
   Taking(const Session& session, int dir, const Manifest& manifest, const Caps& caps)
-      : session_(session), dir_(dir), manifest_(manifest), caps_(caps) {}
+      : session_(session), dir_(dir), manifest_(manifest), caps_(caps) {
+    if (!session.what.empty()) where_ = session.what;
+  }
+
+  base::Result<Taken> one(const std::string& path, const std::string& as) {
+    from_ = path;
+    as_ = as;
+    return all();
+  }
 
   base::Result<Taken> all() {
-    TRY(send(session_, frame::Fetch{""}));
+    TRY(send(session_, frame::Fetch{from_}));
     while (true) {
       auto came = TRY(receive(session_));
       if (std::holds_alternative<frame::Done>(came)) break;
@@ -74,17 +82,35 @@ class Taking {
         TRY(partly(*refused));
         break;
       }
-      const auto* entry = std::get_if<frame::Entry>(&came);
-      if (entry == nullptr) return malformed("a frame that does not fit");
+      auto* entry = std::get_if<frame::Entry>(&came);
+      if (entry == nullptr || !rename(entry->path)) return malformed("a frame that does not fit");
       TRY(take(*entry));
+    }
+    if (!from_.empty() && entries_ == 0) {
+      return base::bad_input(where_, "nothing is at `" + base::printable(from_) + "` inside", {});
     }
     for (const auto& [path, known] : manifest_) taken_.changes += seen_.contains(path) ? 0 : 1;
     return std::move(taken_);
   }
 
  private:
-  static std::unexpected<base::Error> malformed(std::string what) {
-    return base::fail(base::Kind::peer, "--out", std::move(what) + " from the sandbox", {});
+  // What was asked for by one name gets the other; false for what was not asked for.
+  bool rename(std::string& path) const {
+    if (from_.empty()) return true;
+    if (path != from_ && !path.starts_with(from_ + "/")) return false;
+    path = as_ + path.substr(from_.size());
+    return true;
+  }
+
+  // A link stays within what is copied; the one thing that was asked for is no link.
+  [[nodiscard]] bool link_stays(const frame::Entry& entry) const {
+    if (from_.empty()) return link_stays_inside(entry.path, entry.text);
+    return entry.path.size() > as_.size() &&
+           link_stays_inside(entry.path.substr(as_.size() + 1), entry.text);
+  }
+
+  [[nodiscard]] std::unexpected<base::Error> malformed(std::string what) const {
+    return base::fail(base::Kind::peer, where_, std::move(what) + " from the sandbox", {});
   }
 
   // All that can be read has come; what cannot be is named. Before any entry it means that nothing
@@ -92,7 +118,7 @@ class Taking {
   base::Status partly(const frame::Refused& refused) {
     const int number = static_cast<int>(std::min<std::uint32_t>(refused.error, 4095));
     const auto error = base::system_error(base::printable(refused.what.substr(0, 300)), number);
-    if (entries_ == 0) return std::unexpected(base::Error(error.error()).within("--out"));
+    if (entries_ == 0) return std::unexpected(base::Error(error.error()).within(where_));
     ++taken_.left_out_count;
     taken_.left_out.insert(taken_.left_out.begin(), error.error().line());
     return {};
@@ -100,7 +126,7 @@ class Taking {
 
   base::Status take(const frame::Entry& entry) {
     if (++entries_ > caps_.entries) {
-      return base::fail(base::Kind::peer, "--out",
+      return base::fail(base::Kind::peer, where_,
                         "more than " + std::to_string(caps_.entries) + " files and folders",
                         "raise limits.inodes");
     }
@@ -155,7 +181,7 @@ class Taking {
   template <class Sink>
   base::Status content(std::uint64_t size, Sink sink) {
     if (size > caps_.bytes - bytes_) {
-      return base::fail(base::Kind::peer, "--out",
+      return base::fail(base::Kind::peer, where_,
                         "more than " + std::to_string(caps_.bytes) + " bytes, holes included",
                         "raise limits.disk");
     }
@@ -211,7 +237,7 @@ class Taking {
   }
 
   base::Status link(const frame::Entry& entry) {
-    if (!link_stays_inside(entry.path, entry.text)) {
+    if (!link_stays(entry)) {
       left_out(entry.path, "a link that points out of the folder");
       return {};
     }
@@ -241,7 +267,7 @@ class Taking {
     auto fd = os::openat2(dir_, path.empty() ? "." : path, O_PATH | O_DIRECTORY, 0,
                           RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (fd) return fd;
-    return std::unexpected(std::move(fd).error().within("--out"));
+    return std::unexpected(std::move(fd).error().within(where_));
   }
 
   // Whether it is not what was put in; counted if so.
@@ -263,6 +289,9 @@ class Taking {
   int dir_;
   const Manifest& manifest_;
   const Caps& caps_;
+  std::string where_ = "--out";
+  std::string from_;  // "": everything
+  std::string as_;
   std::set<std::string> seen_;
   std::set<std::string> clashes_;  // folders that could not be made where something else stands
   std::map<std::string, std::uint32_t> unmade_;  // folders that were put in, with their modes
@@ -276,6 +305,15 @@ class Taking {
 base::Result<Taken> take(const Session& session, int dir, const Manifest& manifest,
                          const Caps& caps) {
   return Taking(session, dir, manifest, caps).all();
+}
+
+base::Result<Taken> take_one(const Session& session, const std::string& path, int dir,
+                             const std::string& as, const Caps& caps) {
+  if (!is_clean(path) || !is_clean(as) || as.find('/') != std::string::npos) {
+    return base::bad_input(base::printable(path), "is no name of a file or folder", {});
+  }
+  const Manifest nothing;
+  return Taking(session, dir, nothing, caps).one(path, as);
 }
 
 }  // namespace workspace

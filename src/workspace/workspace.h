@@ -21,6 +21,7 @@ struct Session {
   int socket = -1;
   int stop = -1;          // readable: give up (a signal came); -1: nothing can stop it
   int stall_ms = 30'000;  // how long the other side may be silent; -1: no limit
+  std::string_view what;  // how errors call it; "": --in and --out
 };
 
 // What was put in, by path: so that take() knows what came out unchanged.
@@ -86,6 +87,12 @@ struct Taken {
 // written until then stays.
 [[nodiscard]] base::Result<Taken> take(const Session& session, int dir, const Manifest& manifest,
                                        const Caps& caps);
+
+// Fetches the one file or folder at `path` (relative to the session's root, clean) and writes it
+// below `dir` under the name `as`, by the same rules; links count as leaving when they point out of
+// the copied folder.
+[[nodiscard]] base::Result<Taken> take_one(const Session& session, const std::string& path, int dir,
+                                           const std::string& as, const Caps& caps);
 
 // Whether a link at `path` (relative, clean) with this text can only lead to places below the
 // folder.

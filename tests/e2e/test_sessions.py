@@ -509,3 +509,62 @@ def test_a_used_up_process_limit_is_said(cerco):
     full.kill()
     full.wait()
     wait_until(lambda: session.exec("true").status == 0, what="room for a command")
+
+
+def test_files_go_in_and_out_while_it_runs(cerco, session):
+    """cp both ways: files, folders, other names; what is there is replaced; the journal says so."""
+    folder = cerco.folder / "tree"
+    (folder / "sub").mkdir(parents=True)
+    data = os.urandom(300_000)
+    (folder / "sub" / "data").write_bytes(data)
+    (folder / "run.sh").write_text("#!/bin/sh\necho ran\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "link").symlink_to("run.sh")
+    (folder / ".env").write_text("SECRET=1")
+    copied = cerco("cp", folder, f"{session.id}:/workspace")
+    assert copied.status == 0 and ".env" in copied.error, copied
+    assert session.exec("sh", "-c", "tree/run.sh; tree/link; wc -c < tree/.env; id -u; stat -c %u tree").out == b"ran\nran\n0\n1000\n1000\n"
+    assert cerco("cp", folder / "run.sh", f"{session.id}:other").status == 0
+    assert cerco("cp", folder / "sub" / "data", f"{session.id}:other").status == 0
+    assert cerco("cp", folder, f"{session.id}:/workspace").status == 0, "again"
+    assert session.exec("sh", "-c", "cat other").out == data
+    out = cerco.folder / "out"
+    out.mkdir()
+    assert cerco("cp", f"{session.id}:tree", out).status == 0
+    assert (out / "tree" / "sub" / "data").read_bytes() == data and os.access(out / "tree" / "run.sh", os.X_OK)
+    assert cerco("cp", f"{session.id}:/workspace/other", "named").status == 0
+    assert (cerco.folder / "named").read_bytes() == data
+    (cerco.folder / "named").write_text("old")
+    assert cerco("cp", f"{session.id}:other", "named").status == 0
+    assert (cerco.folder / "named").read_bytes() == data
+    assert cerco("cp", f"{session.id}:.", "everything").status == 0
+    assert (cerco.folder / "everything" / "other").read_bytes() == data
+    assert {event["action"] for event in session.events("operator.action")} == {"files"}
+
+
+def test_files_of_a_hostile_sandbox_stay_below_their_place(cerco, session):
+    """Links are neither followed on the host nor brought out where they leave; closed files stay closed."""
+    secret = cerco.folder / "secret"
+    secret.write_text("host")
+    out = cerco.folder / "out"
+    out.mkdir()
+    (out / "tree").symlink_to(cerco.folder)
+    session.exec("sh", "-c", f"mkdir tree; ln -s {secret} tree/abs; ln -s ../../x tree/up; echo inside > tree/secret; ln -s tree link; mkfifo tree/pipe")
+    taken = cerco("cp", f"{session.id}:tree", out)
+    assert secret.read_text() == "host", "the host's link was not followed"
+    assert taken.status == 1 and "abs" in taken.error and "pipe" in taken.error, taken
+    assert not (out / "tree").is_symlink() and sorted(path.name for path in (out / "tree").iterdir()) == ["secret"]
+    assert cerco("cp", f"{session.id}:link", out / "l").status == 1 and not (out / "l").exists()
+    assert cerco("cp", f"{session.id}:link/secret", out / "l").status == 2, "no link on the way"
+    assert cerco("cp", f"{session.id}:/root/x", out / "l").status == 2
+    assert session.exec("sh", "-c", "echo x > closed; chmod 000 closed").status == 0
+    assert cerco("cp", f"{session.id}:closed", out / "l").status != 0 and not (out / "l").exists()
+    assert cerco("cp", f"{session.id}:nowhere", out / "l").status != 0 and not (out / "l").exists()
+    assert cerco("cp", secret, f"{session.id}:/usr/bin/sh").status != 0
+    assert cerco("cp", secret, f"{session.id}:no/such/folder/x").status == 2
+
+
+@pytest.mark.parametrize("words", [("a", "b"), ("r:a", "r:b"), ("r:", "b"), ("a",), ("/tmp/a:b", "c")])
+def test_cp_says_what_it_takes(cerco, words):
+    refused = cerco("cp", *words)
+    assert refused.status == 2 and "expected cerco cp" in refused.error, refused
