@@ -119,17 +119,6 @@ class Output {
 
 }  // namespace
 
-base::Result<std::string> find_journal(const World& world, const std::string& text) {
-  const auto known = find_run(world, text);
-  if (known) return known->id;
-  std::vector<std::string> by_prefix;
-  for (const std::string& run : TRY(journal::runs(journal_dir(world)))) {
-    if (!text.empty() && run.starts_with(text)) by_prefix.push_back(run);
-  }
-  if (by_prefix.size() == 1) return by_prefix[0];
-  return std::unexpected(known.error());
-}
-
 base::Result<int> log(const World& world, const Parsed& parsed) {
   TRY(want_words("log", parsed, 0, "[-f] [--run R --type T --since D --host H --verdict V]"));
   const journal::Filter filter = TRY(filter_of(world, parsed));
