@@ -172,6 +172,7 @@ std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& ask
 void HttpSession::decide(Asked& asked) {
   const auto refuse = [&](std::string reason) {
     asked.verdict.allow = false;
+    asked.verdict.audit = false;
     asked.verdict.reason = std::move(reason);
     asked.verdict.fix.clear();
   };
@@ -230,6 +231,7 @@ asio::awaitable<void> HttpSession::find_way(Asked& asked) {
   }
   address_ = asked.vetted.refused;
   asked.verdict.allow = false;
+  asked.verdict.audit = false;
   asked.verdict.reason = asked.vetted.reason;
   asked.verdict.fix.clear();
 }
@@ -265,6 +267,7 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
       }
       if (!refused->empty()) {
         asked.verdict.allow = false;
+        asked.verdict.audit = false;
         asked.verdict.reason = *refused;
         asked.handling.reason = *refused;
         if (!co_await record(asked)) co_return Next::end;

@@ -89,7 +89,7 @@ base::Status refuse_unbuilt(const Policy& policy) {
     return base::not_yet(
         fmt::format("isolation.tier = \"{}\"", policy::to_string(*isolation.tier)));
   }
-  const std::array<std::pair<bool, std::string_view>, 8> unbuilt = {{
+  const std::array<std::pair<bool, std::string_view>, 7> unbuilt = {{
       {isolation.seccomp != policy::SeccompProfile::standard,
        "isolation.seccomp other than \"default\""},
       {files.base.kind != policy::BaseKind::host, "filesystem.base other than \"host\""},
@@ -97,7 +97,6 @@ base::Status refuse_unbuilt(const Policy& policy) {
       {files.workdir.mode != policy::WorkdirMode::empty,
        "filesystem.workdir other than mode = \"empty\""},
       {files.reserve, "filesystem.reserve = true"},
-      {policy.network.mode != policy::NetworkMode::enforce, "network.mode = \"audit\""},
       {policy.limits.io != policy::kUnlimited, "limits.io"},
       {policy.limits.cpu_ms != policy::kUnlimited, "limits.cpu"},
   }};
