@@ -104,8 +104,9 @@ TEST(Content, WhatIsPackedPassesAsItIs) {
   World world(kPolicy);
   Server server;
   server.ends_with = "end of it";
-  server.answer = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\nContent-Length: " +
-                  std::to_string(bomb.size()) + "\r\n\r\n" + bomb;
+  server.answer =
+      "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\nContent-Length: " +
+      std::to_string(bomb.size()) + "\r\n\r\n" + bomb;
   const std::string request =
       head("files.example.org", "POST /",
            "Content-Encoding: gzip\r\nContent-Length: " + std::to_string(bomb.size()) + "\r\n") +
@@ -121,10 +122,10 @@ TEST(Content, WhereSecretsAreAnAnswerIsAskedForUnpacked) {
   World world(std::string(kPolicy) + kCredential);
   Server server;
   server.answer =
-      "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok";
-  const std::string answer =
-      ask(world, server, "files.example.org",
-          head("files.example.org", "GET /", "Accept-Encoding: gzip\r\n"));
+      "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Encoding: gzip\r\nContent-Length: "
+      "2\r\n\r\nok";
+  const std::string answer = ask(world, server, "files.example.org",
+                                 head("files.example.org", "GET /", "Accept-Encoding: gzip\r\n"));
   EXPECT_TRUE(server.seen.contains("accept-encoding: identity\r\n") ||
               server.seen.contains("Accept-Encoding: identity\r\n"))
       << server.seen;
@@ -135,7 +136,8 @@ TEST(Content, WhereSecretsAreAnAnswerIsAskedForUnpacked) {
 TEST(Content, MultipartIsNeitherReadNorRewritten) {
   const std::string placeholder = "cerco-placeholder-of-key";
   const std::string body =
-      "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a\"; filename=\"../b\"\r\n\r\n" +
+      "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a\"; "
+      "filename=\"../b\"\r\n\r\n" +
       placeholder + "\r\n--b\r\nContent-Type: text/x\r\nContent-Type: text/y\r\n\r\n--b--\r\n--b--";
   World world(std::string(kPolicy) + kCredential);
   Server server;
@@ -156,9 +158,8 @@ TEST(Content, MultipartIsNeitherReadNorRewritten) {
 
 // N166: what a service does with a credential is told by method and path, and by nothing else.
 TEST(Content, WhatAServiceWouldDoIsToldByMethodAndPath) {
-  for (const char* start :
-       {"POST /user/keys", "POST /applications/x/token", "PUT /repos/a/b/hooks", "POST /v1/files",
-        "POST /v1/messages/batches", "DELETE /repos/a/b"}) {
+  for (const char* start : {"POST /user/keys", "POST /applications/x/token", "PUT /repos/a/b/hooks",
+                            "POST /v1/files", "POST /v1/messages/batches", "DELETE /repos/a/b"}) {
     World world(kPolicy);
     Server server;
     const std::string answer = ask(world, server, "api.example.org",

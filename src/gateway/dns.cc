@@ -51,10 +51,19 @@ Answer Dns::allowed(const Question& question) {
   const std::string name = policy::canonical_host(question.name)->name;
   const auto given = give_place(core_, name);
   if (!given) return denied(name, "too-many-names");
-  if (given->met == Names::Met::new_name && !record("allow", name, "", "", 1))
-    return {.code = Rcode::failure};
+  if (given->met == Names::Met::new_name && !record_allowed(name)) return {.code = Rcode::failure};
   const auto& address = question.type == kTypeA ? given->place.v4 : given->place.v6;
   return {.addresses = {bytes_of(address)}, .ttl = kTtl};
+}
+
+// Of a name that audit mode alone lets resolve, what enforce would say goes with it.
+base::Status Dns::record_allowed(const std::string& name) {
+  if (policy::rule_on_name(core_.policy(), name) != policy::NameRuling::audited) {
+    return record("allow", name, "", "", 1);
+  }
+  const policy::Verdict verdict = policy::decide_connection(
+      core_.policy(), {.scheme = policy::Scheme::tls, .host = {.name = name}});
+  return record("audit", name, "host", verdict.fix, 1);
 }
 
 Answer Dns::denied(const std::string& name, const std::string& reason) {

@@ -31,6 +31,7 @@ class Dns {
   [[nodiscard]] Answer look_up(const Question& question);
   [[nodiscard]] Answer allowed(const Question& question);
   [[nodiscard]] Answer denied(const std::string& name, const std::string& reason);
+  [[nodiscard]] base::Status record_allowed(const std::string& name);
   [[nodiscard]] base::Status record(std::string_view verdict, const std::string& name,
                                     const std::string& reason, const std::string& fix,
                                     std::uint64_t count);

@@ -39,9 +39,8 @@ asio::awaitable<bool> HttpSession::record(Asked& asked) {
   decision.credential = asked.handling.credential;
   decision.address = address_;
   decision.mixed = mixed_ && verdict.allow;
-  if (verdict.allow) {
-    decision.verdict = "allow";
-  } else {
+  decision.verdict = verdict_word(verdict);
+  if (decision.verdict != "allow") {
     const bool range = !asked.vetted.reason.empty() && asked.vetted.passed.empty();
     decision.kind = range                                     ? "range"
                     : verdict.reason == asked.handling.reason ? "credential"

@@ -47,6 +47,7 @@ asio::awaitable<bool> HttpSession::look_into_body(Asked& asked) {
   }
   if (problem.empty()) co_return true;
   asked.verdict.allow = false;
+  asked.verdict.audit = false;
   asked.verdict.reason = problem;
   asked.verdict.fix.clear();
   co_return true;
@@ -54,6 +55,7 @@ asio::awaitable<bool> HttpSession::look_into_body(Asked& asked) {
 
 asio::awaitable<HttpSession::Next> HttpSession::refuse_lease(Asked& asked, std::string reason) {
   asked.verdict.allow = false;
+  asked.verdict.audit = false;
   asked.verdict.reason = reason;
   asked.handling.reason = reason;
   if (!co_await record(asked)) co_return Next::end;

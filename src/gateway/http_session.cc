@@ -212,6 +212,7 @@ std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& ask
 void HttpSession::decide(Asked& asked) {
   const auto refuse = [&](std::string reason) {
     asked.verdict.allow = false;
+    asked.verdict.audit = false;
     asked.verdict.reason = std::move(reason);
     asked.verdict.fix.clear();
   };
@@ -273,6 +274,7 @@ asio::awaitable<void> HttpSession::find_way(Asked& asked) {
   }
   address_ = asked.vetted.refused;
   asked.verdict.allow = false;
+  asked.verdict.audit = false;
   asked.verdict.reason = asked.vetted.reason;
   asked.verdict.fix.clear();
 }

@@ -95,13 +95,14 @@ Decision decision_of(const Connection& connection, const Target& target, const J
     decision.reason = judged.silent;
     return decision;
   }
-  decision.verdict = judged.verdict.allow ? "allow" : "deny";
+  decision.verdict = verdict_word(judged.verdict);
   decision.rule = judged.verdict.rule;
   decision.reason = judged.verdict.reason;
   decision.fix = judged.verdict.fix;
   decision.address = judged.address;
   decision.mixed = judged.mixed;
-  if (!judged.verdict.allow) decision.kind = judged.range ? "range" : kind_of(decision.reason);
+  if (decision.verdict != "allow")
+    decision.kind = judged.range ? "range" : kind_of(decision.reason);
   if (judged.scheme == policy::Scheme::tls) decision.tls = "opaque";
   return decision;
 }
@@ -143,8 +144,7 @@ asio::awaitable<void> vet(Core& core, Target& target, Judged& judged) {
   judged.range = vetted->passed.empty();
   if (judged.range) {
     judged.address = vetted->refused;
-    judged.verdict.allow = false;
-    judged.verdict.reason = vetted->reason;
+    judged.verdict = refuse(vetted->reason);
     co_return;
   }
   judged.address = policy::to_string(vetted->passed.front().address());
@@ -164,7 +164,9 @@ Judged foresee(const Core& core, const Target& target) {
     judged.verdict = ask(core, target, scheme);
     if (judged.verdict.allow) return judged;
   }
-  if (!core.holds(plan::Protection::name_filter)) judged.verdict = {.allow = true};
+  if (!core.holds(plan::Protection::name_filter) && !target.literal) {
+    judged.verdict = {.allow = true};
+  }
   return judged;
 }
 

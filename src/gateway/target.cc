@@ -166,6 +166,11 @@ Budget budget_of(Core& core, const policy::Verdict& verdict) {
   return {.up = {used.up, rule->max_up}, .down = {used.down, rule->max_down}};
 }
 
+std::string verdict_word(const policy::Verdict& verdict) {
+  if (!verdict.allow) return "deny";
+  return verdict.audit ? "audit" : "allow";
+}
+
 std::string kind_of(const std::string& reason) {
   for (const char* same : {"host", "port", "method", "path", "range", "credential"}) {
     if (reason == same) return reason;

@@ -40,6 +40,8 @@ asio::awaitable<base::Result<policy::Address>> dial(Connection& connection, Vett
 // Its max_up and max_down; without a bound where there is no rule. Counts in core, which must
 // outlive it.
 [[nodiscard]] Budget budget_of(Core& core, const policy::Verdict& verdict);
+// "allow", "deny", or "audit": let go by network.mode = "audit" alone.
+[[nodiscard]] std::string verdict_word(const policy::Verdict& verdict);
 // The report's kind for a reason of the matcher.
 [[nodiscard]] std::string kind_of(const std::string& reason);
 

@@ -333,7 +333,6 @@ TEST(Make, WhatIsNotBuiltSaysSo) {
       [](Policy& p) { p.filesystem.root = policy::RootMode::scratch; },
       [](Policy& p) { p.filesystem.workdir = {policy::WorkdirMode::overlay, "/x"}; },
       [](Policy& p) { p.filesystem.reserve = true; },
-      [](Policy& p) { p.network.mode = policy::NetworkMode::audit; },
       [](Policy& p) { p.limits.io = 1; },
   };
   for (const auto& change : cases) {
@@ -560,8 +559,10 @@ TEST(Capture, PublicSteersEveryPublicAddress) {
     policy.egress.push_back({.name = "lab", .cidr = "10.9.0.0/16", .ports = {8000}});
     const plan::Capture capture = plan::capture_for(policy);
     EXPECT_TRUE(capture.steer_public);
-    const std::vector<plan::Steered> steered = {
-        {"198.19.0.0/16", {}}, {"fd63:6572:636f:1::/64", {}}, {"10.9.0.0/16", {8000}}};
+    const std::vector<plan::Steered> steered = {{"198.19.0.0/16", {}},
+                                                {"fd63:6572:636f:1::/64", {}},
+                                                {"10.9.0.0/16", {8000}},
+                                                {"198.18.0.1/32", {3128}}};  // the explicit proxy
     EXPECT_EQ(capture.steered, steered);
     EXPECT_TRUE(plan::resolves_names(policy));
   }

@@ -118,13 +118,12 @@ base::Status refuse_unbuilt(const Policy& policy) {
     return base::not_yet(
         fmt::format("isolation.tier = \"{}\"", policy::to_string(*isolation.tier)));
   }
-  const std::array<std::pair<bool, std::string_view>, 6> unbuilt = {{
+  const std::array<std::pair<bool, std::string_view>, 5> unbuilt = {{
       {files.base.kind != policy::BaseKind::host, "filesystem.base other than \"host\""},
       {files.root != policy::RootMode::read_only, "filesystem.root = \"scratch\""},
       {files.workdir.mode != policy::WorkdirMode::empty,
        "filesystem.workdir other than mode = \"empty\""},
       {files.reserve, "filesystem.reserve = true"},
-      {policy.network.mode != policy::NetworkMode::enforce, "network.mode = \"audit\""},
       {policy.limits.io != policy::kUnlimited, "limits.io"},
   }};
   for (const auto& [asked, name] : unbuilt) {

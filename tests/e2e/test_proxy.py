@@ -165,3 +165,23 @@ def test_there_is_no_proxy_where_there_is_no_network(net):
 def test_the_proxy_is_in_no_variable(net):
     result = run(net, "env")
     assert "proxy" not in result.text.lower() and "3128" not in result.text
+
+
+def test_audit_lets_go_and_tells(net):
+    """mode = "audit": what enforce would refuse goes out and is on record as that; the guard and denials hold."""
+    for seen in (*net.traps, net.second):
+        seen.clear()
+    policy = POLICY.replace("[network]\n", '[network]\nmode = "audit"\n') + '[[deny]]\nhost = "evil.test"\n'
+    net.names(records={"unnamed.test": [PUBLIC[2]]})
+    script = (f"{CURL} -X DELETE http://plain.test/a; {CURL} http://unnamed.test/b; {CURL} -x socks5h://{PROXY} http://unnamed.test/c;"
+              f"{CURL} http://{PUBLIC[2]}/d; {CURL} -x http://{PROXY} http://inner.test/; {CURL} -x http://{PROXY} http://evil.test/;"
+              f"{CURL} http://169.254.169.254/")
+    result = run(net, script, policy=policy)
+    assert [line.split()[0] for line in result.text.splitlines()] == ["200"] * 4 + ["403", "403", "000"], result
+    told = [(d["verdict"], d["kind"], d["host"]) for d in result.of_type("egress.decision") if d["verdict"] == "audit"]
+    assert told == [("audit", "method", "plain.test"), ("audit", "host", "unnamed.test"), ("audit", "host", "unnamed.test"),
+                    ("audit", "host", PUBLIC[2])], result.events
+    assert [e["path"] for e in net.second.entries() if e["event"] == "request"] == ["/b", "/c", "/d"]
+    assert all(trap.entries() == [] for trap in net.traps)
+    assert {r["host"] for r in result.report["refused"]} >= {"inner.test", "evil.test"}
+    assert not {"unnamed.test", "plain.test"} & {r["host"] for r in result.report["refused"]}

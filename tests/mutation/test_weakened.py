@@ -43,6 +43,13 @@ WEAKENINGS = [
     ("gateway", "session.cc", "if (target.literal) return literal_problem(core, target, hello);", "if (target.literal) return {};"),
     ("gateway", "guard.cc", 'if (within(local.own, plain)) return "own-address";', ""),
     ("gateway", "guard.cc", "if (judgement.guard == policy::Guard::never) return judgement.reason;", ""),
+    ("gateway", "guard.cc", "const policy::Address address = as_dialled(told);", "const policy::Address& address = told;"),
+    ("gateway", "http_session.cc", "if (target->host != before.host || target->port != before.port) drop_upstream();", ""),
+    ("gateway", "session.cc", "if (core.cut || !target.problem.empty()) {", "if (core.cut) {"),
+    ("gateway", "address_book.cc", "const bool full = wildcard && core.wildcard_names >= core.limits.wildcard_names;", "const bool full = false;"),
+    ("gateway", "exchange.cc", 'if (http::carries_dns(head.fields)) return fail("dns-over-https");', ""),
+    ("http", "socks.cc", "if (byte(bytes, 1) != kConnect) {", "if (false) {"),
+    ("http", "socks.cc", 'if (size == 0) return refuse(SocksReply::failed, "host", "the host name is empty");', ""),
     # http: what two parsers could read differently, and where a secret shows
     ("http", "request.cc", 'if (lengths > 0) return reject(400, "framing", "Content-Length and Transfer-Encoding together");', ""),
     ("http", "request.cc", 'if (head.minor == 0) return reject(400, "framing", "Transfer-Encoding in HTTP/1.0");', ""),
