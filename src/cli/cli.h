@@ -180,6 +180,7 @@ base::Result<int> log_show(const World& world, const Parsed& parsed);
 base::Result<int> log_verify(const World& world, const Parsed& parsed);
 base::Result<int> credential_ls(const World& world, const Parsed& parsed);
 base::Result<int> credential_show(const World& world, const Parsed& parsed);
+base::Result<int> credential_revoke(const World& world, const Parsed& parsed);
 base::Result<int> credential_test(const World& world, const Parsed& parsed);
 base::Result<int> policy_show(const World& world, const Parsed& parsed);
 base::Result<int> policy_schema(const World& world, const Parsed& parsed);

@@ -207,7 +207,13 @@ std::vector<Command> make_commands() {
                  Words::anywhere,
                  2,
                  credential_show});
-  all.push_back(later("credential revoke", "RUN NAME", "end a credential of a live run at once"));
+  all.push_back({"credential revoke",
+                 "RUN NAME",
+                 "end a credential of a live run at once",
+                 {kHelp},
+                 Words::anywhere,
+                 2,
+                 credential_revoke});
   all.push_back({"credential test", "NAME [--url URL] [--method M] [POLICY FLAGS]",
                  "send one request with a credential through a real run",
                  with_policy_flags({{"--url", 0, "URL", "else the first that its binding covers"},

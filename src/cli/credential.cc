@@ -32,14 +32,13 @@ struct Row {
 };
 
 std::string table(const std::vector<Row>& rows) {
-  std::string out =
-      fmt::format("{:<13} {:<20} {:<20} {:>5} {:>7}  {}\n", "RUN", "CREDENTIAL", "STATE", "USES",
-                  "REFUSED", "LAST USED");
+  std::string out = fmt::format("{:<13} {:<20} {:<20} {:>5} {:>7}  {}\n", "RUN", "CREDENTIAL",
+                                "STATE", "USES", "REFUSED", "LAST USED");
   for (const Row& row : rows) {
     const journal::CredentialHistory& one = row.credential;
-    out += fmt::format("{:<13} {:<20} {:<20} {:>5} {:>7}  {}\n", row.run,
-                       base::printable(one.name), base::printable(state_of(one, row.ended)),
-                       one.uses, one.refused, one.last_used.empty() ? "never" : one.last_used);
+    out += fmt::format("{:<13} {:<20} {:<20} {:>5} {:>7}  {}\n", row.run, base::printable(one.name),
+                       base::printable(state_of(one, row.ended)), one.uses, one.refused,
+                       one.last_used.empty() ? "never" : one.last_used);
   }
   return out;
 }

@@ -15,8 +15,10 @@ std::string where(const policy::Credential& credential) {
 }
 
 base::Result<std::string> method_of(const policy::Credential& credential) {
-  for (const std::string method : {"GET", "HEAD"}) {
-    if (std::ranges::find(credential.methods, method) != credential.methods.end()) return method;
+  for (const char* method : {"GET", "HEAD"}) {
+    if (std::ranges::find(credential.methods, method) != credential.methods.end()) {
+      return std::string(method);
+    }
   }
   return base::bad_input(where(credential), "its methods may change something",
                          "--method M for one of them");
@@ -66,7 +68,8 @@ Around in_path(const policy::Inject& inject, const std::string& url, std::string
 Around around(const policy::Inject& inject, const std::string& url) {
   const auto hole = inject.format.find(kHole);
   const std::string before = inject.format.substr(0, hole);
-  const std::string after = inject.format.substr(std::min(hole + kHole.size(), inject.format.size()));
+  const std::string after =
+      inject.format.substr(std::min(hole + kHole.size(), inject.format.size()));
   switch (inject.kind) {
     case policy::InjectKind::header:
       return {"-H", inject.header + ": " + before, after};
@@ -91,16 +94,15 @@ base::Result<TestRequest> test_request(const policy::Credential& credential,
   TestRequest request;
   request.method = method.empty() ? TRY(method_of(credential)) : method;
   request.url = url.empty() ? TRY(url_of(credential)) : url;
-  const auto variable = std::ranges::find_if(
-      credential.env, [](const auto& one) { return one.second == "secret"; });
+  const auto variable =
+      std::ranges::find_if(credential.env, [](const auto& one) { return one.second == "secret"; });
   const bool held = variable != credential.env.end();
   if (!held && credential.require) {
     return base::bad_input(where(credential), "nothing inside holds its placeholder",
                            "env = { NAME = \"secret\" } in the credential");
   }
-  std::string curl =
-      "exec curl -sS -g -m 30 -o /dev/null -w '%{http_code}' " +
-      std::string(request.method == "HEAD" ? "-I" : "-X " + request.method);
+  std::string curl = "exec curl -sS -g -m 30 -o /dev/null -w '%{http_code}' " +
+                     std::string(request.method == "HEAD" ? "-I" : "-X " + request.method);
   if (!held) {
     request.argv = {"sh", "-c", curl + R"( -- "$1")", "sh", request.url};
     return request;
@@ -111,9 +113,10 @@ base::Result<TestRequest> test_request(const policy::Credential& credential,
     request.argv = {"sh", "-c", curl + " -- " + argument, "sh", place.before, place.after};
     request.url = place.before + "…" + place.after;
   } else {
-    request.argv = {"sh",         "-c",        curl + " " + place.flag + " " + argument + R"( -- "$3")",
-                    "sh",         place.before, place.after,
-                    request.url};
+    request.argv = {
+        "sh",       "-c",         curl + " " + place.flag + " " + argument + R"( -- "$3")",
+        "sh",       place.before, place.after,
+        request.url};
   }
   return request;
 }

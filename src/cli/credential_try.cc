@@ -78,9 +78,8 @@ base::Result<int> credential_test(const World& world, const Parsed& parsed) {
   const plan::HostFacts host = TRY(host_facts(world));
   const policy::Effective effective = TRY(load_policy(world, parsed, host.size));
   const auto credential = TRY(find_credential(effective.policy, parsed.words[0]));
-  const TestRequest request =
-      TRY(test_request(credential, parsed.value("--method").value_or(""),
-                       parsed.value("--url").value_or("")));
+  const TestRequest request = TRY(test_request(credential, parsed.value("--method").value_or(""),
+                                               parsed.value("--url").value_or("")));
   const Tried tried = TRY(try_it(world, parsed, request));
   std::uint64_t uses = 0;
   if (!tried.run.empty()) {
@@ -89,11 +88,12 @@ base::Result<int> credential_test(const World& world, const Parsed& parsed) {
       for (const auto& one : found->credentials) uses += one.name == credential.name ? one.uses : 0;
     }
   }
-  const bool answered = tried.status == 0 && (tried.code.starts_with('2') || tried.code.starts_with('3'));
+  const bool answered =
+      tried.status == 0 && (tried.code.starts_with('2') || tried.code.starts_with('3'));
   const bool good = uses > 0 && answered;
-  const std::string what = uses == 0   ? "the secret was not sent"
-                           : answered  ? "the secret was sent"
-                                       : "the secret was sent, and not taken";
+  const std::string what = uses == 0  ? "the secret was not sent"
+                           : answered ? "the secret was sent"
+                                      : "the secret was sent, and not taken";
   if (parsed.has("--json")) {
     print(world, base::JsonObject()
                          .add("credential", credential.name)
@@ -103,7 +103,8 @@ base::Result<int> credential_test(const World& world, const Parsed& parsed) {
                          .add("uses", uses)
                          .add("status", tried.code)
                          .add("run", tried.run)
-                         .text() + "\n");
+                         .text() +
+                     "\n");
   } else {
     print(world, fmt::format("{}: {} {}: {}; status {}; run {}\n", credential.name, request.method,
                              base::printable(request.url), what,

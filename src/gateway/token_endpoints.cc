@@ -1,6 +1,6 @@
-// The table, and how it is compared. Sources: the services' API references (OAuth 2.0 RFC 6749, GitHub
-// and GitLab REST, IAM Credentials of Google Cloud, Vault HTTP API, Kubernetes TokenRequest, npm
-// registry).
+// The table, and how it is compared. Sources: the services' API references (OAuth 2.0 RFC 6749,
+// GitHub and GitLab REST, IAM Credentials of Google Cloud, Vault HTTP API, Kubernetes TokenRequest,
+// npm registry).
 #include "gateway/token_endpoints.h"
 
 #include <algorithm>
@@ -58,9 +58,9 @@ bool same(std::string_view segment, std::string_view wanted) {
 bool ends_with(const std::vector<std::string_view>& path,
                const std::vector<std::string_view>& end) {
   return path.size() >= end.size() &&
-         std::ranges::equal(end, std::ranges::subrange(path.end() - static_cast<std::ptrdiff_t>(
-                                                                        end.size()),
-                                                       path.end()),
+         std::ranges::equal(end,
+                            std::ranges::subrange(
+                                path.end() - static_cast<std::ptrdiff_t>(end.size()), path.end()),
                             [](auto wanted, auto segment) { return same(segment, wanted); });
 }
 

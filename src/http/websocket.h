@@ -46,7 +46,7 @@ class FrameRedactor {
   std::vector<std::unique_ptr<BodyRedactor>> redactors_;  // of the message that is under way
   std::string held_;                                      // a head that is not whole yet
   std::optional<Frame> frame_;
-  unsigned message_ = 0;   // the kind that its next frame is to say; 0 once one has gone out
+  unsigned message_ = 0;  // the kind that its next frame is to say; 0 once one has gone out
   bool in_message_ = false;
 };
 

@@ -63,8 +63,7 @@ std::vector<Message> read(std::string_view bytes) {
 
 std::vector<std::unique_ptr<http::Redaction>> redactions() {
   std::vector<std::unique_ptr<http::Redaction>> all;
-  all.push_back(
-      std::make_unique<http::Redaction>(*http::Redaction::of(kSecret, kPlaceholder, {})));
+  all.push_back(std::make_unique<http::Redaction>(*http::Redaction::of(kSecret, kPlaceholder, {})));
   return all;
 }
 
@@ -94,7 +93,8 @@ TEST(WebSocket, SecretsAreTakenOutOfMessagesHoweverTheyAreCut) {
       {frame(0x89, s), {{9, p}}},
       {frame(0x81, "") + frame(0x81, "a") + frame(0x01, "") + frame(0x80, ""),
        {{1, ""}, {1, "a"}, {1, ""}}},
-      {frame(0x82, s + long_text.substr(0, 60'000) + s), {{2, p + long_text.substr(0, 60'000) + p}}},
+      {frame(0x82, s + long_text.substr(0, 60'000) + s),
+       {{2, p + long_text.substr(0, 60'000) + p}}},
       {frame(0x81, s.substr(0, 20)) + frame(0x81, "b"), {{1, p.substr(0, 20)}, {1, "b"}}},
       {frame(0x88, "\x03\xe8" + s), {{8, "\x03\xe8" + p}}},
   };
@@ -116,9 +116,9 @@ TEST(WebSocket, AWholeFrameStaysOne) {
 TEST(WebSocket, WhatIsNoFrameOfAServerIsRefused) {
   const std::string rows[] = {
       std::string("\x81\x85"
-                  "abcdhello"),           // masked
-      frame(0xC1, "compressed"),          // an extension
-      frame(0x83, "kind"),                // unknown kinds
+                  "abcdhello"),   // masked
+      frame(0xC1, "compressed"),  // an extension
+      frame(0x83, "kind"),        // unknown kinds
       frame(0x8B, "kind"),
       frame(0x80, "of nothing"),
       frame(0x01, "a") + frame(0x81, "b"),  // a message in a message

@@ -71,6 +71,7 @@ class Run {
   void look_at_host_disk(Clock::time_point now);
   void look_at_processor_time(Clock::time_point now);
   void contain(const journal::Alarm& alarm);
+  void revoke(const std::string& credential, const std::string& why);
   void lose(Part& part, std::string_view who);
 
   // What others ask of the run over its socket (run_session.cc).
@@ -85,6 +86,8 @@ class Run {
   void answer(Client& client, const SendSignal& request, std::vector<base::Fd>& fds);
   void answer(Client& client, const EndRun& request, std::vector<base::Fd>& fds);
   void answer(Client& client, const OpenFiles& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const RevokeCredential& request, std::vector<base::Fd>& fds);
+  void tell_revoked();
   void lose_client(Client& client);
   base::Status detach();
   void leave_caller();
@@ -147,6 +150,8 @@ class Run {
   std::optional<Part> broker_;
   std::optional<Part> gateway_;
   base::Fd gateway_lease_end_;
+  std::uint64_t revocations_asked_ = 0;  // of the broker, which carries them out in order
+  std::uint64_t revocations_done_ = 0;
   std::string authority_;
   std::unique_ptr<sandbox::Sandbox> sandbox_;
   sandbox::CaptureSockets capture_;

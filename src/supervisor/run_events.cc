@@ -115,9 +115,22 @@ void Run::on_gateway() {
 
 void Run::on_broker() {
   const auto answer = receive<plan::FromBroker>(broker_->control, "broker");
-  if (answer) return;
+  if (answer) {
+    ++revocations_done_;
+    return tell_revoked();
+  }
   lose(*broker_, "broker");
   broker_.reset();
+  // Whoever is gone lends nothing.
+  revocations_done_ = revocations_asked_;
+  tell_revoked();
+}
+
+void Run::revoke(const std::string& credential, const std::string& why) {
+  const plan::ToBroker order = plan::BrokerRevoke{credential, why};
+  if (broker_ && ipc::send_value(broker_->control, order, {})) ++revocations_asked_;
+  if (gateway_)
+    (void)ipc::send_value(gateway_->control, plan::ToGateway(plan::GatewayRevoke{credential}), {});
 }
 
 void Run::on_journal() {
@@ -155,12 +168,7 @@ void Run::contain(const journal::Alarm& alarm) {
     if (gateway_) (void)ipc::send_value(gateway_->control, plan::ToGateway(plan::GatewayCut{}), {});
     if (!cut_in_kernel) cut(Cut::killed, "detector:" + alarm.detector);
   } else if (alarm.action == "revoke") {
-    if (broker_)
-      (void)ipc::send_value(broker_->control,
-                            plan::ToBroker(plan::BrokerRevoke{alarm.credential, "detector"}), {});
-    if (gateway_)
-      (void)ipc::send_value(gateway_->control,
-                            plan::ToGateway(plan::GatewayRevoke{alarm.credential}), {});
+    revoke(alarm.credential, "detector");
   }
 }
 

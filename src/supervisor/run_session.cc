@@ -197,6 +197,31 @@ void Run::answer(Client& client, const OpenFiles& request, std::vector<base::Fd>
   client.say(Done{});
 }
 
+void Run::answer(Client& client, const RevokeCredential& request, std::vector<base::Fd>&) {
+  const auto& all = plan_.policy.credentials;
+  const bool known =
+      request.credential.empty() ||
+      std::ranges::find(all, request.credential, &policy::Credential::name) != all.end();
+  if (!known || all.empty()) {
+    client.say_last(refused("credential revoke: the run has no credential `" +
+                            base::printable(request.credential) + "`"));
+    return;
+  }
+  record(operator_action("revoke " + request.credential));
+  revoke(request.credential, "operator");
+  client.revocation = std::max<std::uint64_t>(revocations_asked_, 1);
+  tell_revoked();
+}
+
+void Run::tell_revoked() {
+  for (const auto& client : clients_) {
+    if (client->revocation == 0) continue;
+    if (broker_ && client->revocation > revocations_done_) continue;
+    client->revocation = 0;
+    client->say_last(Done{});
+  }
+}
+
 // What a detached command writes is kept as it comes, whoever is there to read it.
 void Run::read_pipe(Stream stream) {
   base::Fd& pipe = pipes_[stream == Stream::output ? 0 : 1];

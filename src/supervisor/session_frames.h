@@ -59,7 +59,18 @@ struct OpenFiles {
     w(root);
   }
 };
-using FromClient = std::variant<Exec, Signal, End, Attach, SendSignal, EndRun, OpenFiles>;
+// Revokes one of the run's credentials ("" for all) for good, and closes the connections on which
+// its secret went out. Answered by Done once the broker has forgotten it; by StartFailed where the
+// run has no such credential.
+struct RevokeCredential {
+  std::string credential;
+  template <class W>
+  void fields(W& w) {
+    w(credential);
+  }
+};
+using FromClient =
+    std::variant<Exec, Signal, End, Attach, SendSignal, EndRun, OpenFiles, RevokeCredential>;
 
 // --- supervisor → client -----------------------------------------------------------------------
 

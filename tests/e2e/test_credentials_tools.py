@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from cerco import GUARD
+from cerco import GUARD, wait_until
 from world import DNS, PUBLIC, Authority
 
 TOKEN = "sk-test-9f8e7d6c5b4a39281706"
@@ -101,6 +101,38 @@ def test_live_runs_and_what_became_of_them(net):
     status, out, err = credential(net, "show", row["run"])
     assert status == 0 and "revoked: run ended" in out and '"hosts":["api.test"]' in out, (out, err)
     assert credential(net, "show", "zzzz")[0] == 3
+
+
+def test_a_revocation_ends_a_stream_and_every_later_request(net):
+    """N170, by hand: the stream is cut off, the placeholder is worth nothing any more, the other credential goes on."""
+    net.api.clear()
+    second = """
+[[credential]]
+name = "other"
+source = { env = "API_KEY" }
+hosts = ["api.test"]
+methods = ["GET"]
+paths = ["/v1/**"]
+inject = { header = "X-Other", format = "{secret}" }
+env = { OTHER_KEY = "secret" }
+"""
+    path = net.folder / "revoke.toml"
+    path.write_text(BEARER.replace('["/v1/**"]', '["/v1/**", "/stream"]', 1) + second)
+    script = ('curl -sS -m 50 -o seen -H "Authorization: Bearer $API_KEY" https://api.test/stream; echo $?; grep -q tick seen && echo ticked; ' + GET +
+              f'; curl {CODE} -H "X-Other: $OTHER_KEY" https://api.test/v1/me')
+    process = net.box.start("run", "--policy", str(path), "--", "sh", "-c", script, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            stdin=subprocess.DEVNULL)
+    wait_until(lambda: requests(net), what="the stream's request")
+    [first, _] = json.loads(credential(net, "ls", "--json")[1])
+    assert credential(net, "revoke", first["run"], "none")[0] != 0
+    assert credential(net, "revoke", "zzzz", "api")[0] == 3
+    status, out, err = credential(net, "revoke", first["run"], "api")
+    assert status == 0, (out, err)
+    out, err = process.communicate(timeout=GUARD)
+    code, *rest = out.decode().split()
+    assert int(code) not in (0, 28) and rest == ["ticked", "403", "200"], (out, err)
+    rows = {row["credential"]: row for row in json.loads(credential(net, "show", first["run"], "--json")[1])}
+    assert rows["api"]["state"] == "revoked: operator" and rows["other"]["state"] == "revoked: run ended", rows
 
 
 # --- Client certificates ----------------------------------------------------------------------------

@@ -135,6 +135,12 @@ def serve_http(connection, peer, config, context):
                         connection.sendall(data)
                 return
             body = read_body(connection, headers)
+            if path.startswith("/stream"):  # an answer without an end
+                say(event="request", method=method, path=path, headers=headers, body="", size=0, raw=head.decode("latin1"))
+                connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                while True:
+                    connection.sendall(b"5\r\ntick\n\r\n")
+                    time.sleep(0.05)
             say(event="request", method=method, path=path, headers=headers, body=body.decode("latin1")[:65536],
                 size=len(body), raw=head.decode("latin1"))
             status, more, content = answer_for(config, method, path, headers, body)
