@@ -101,8 +101,8 @@ base::Status copy_in(const World& world, const std::string& source, const Inside
     }
   }
   workspace::Manifest manifest;
-  const auto hidden = TRY(workspace::put(session_of(opened, stop),
-                                         {.source = real, .path = name}, run.hide, manifest));
+  const auto hidden = TRY(
+      workspace::put(session_of(opened, stop), {.source = real, .path = name}, run.hide, manifest));
   for (const std::string& path : hidden) {
     print_error(world, "cerco: came in empty by filesystem.hide: " + base::printable(path) + "\n");
   }

@@ -1,5 +1,5 @@
-// `cerco credential revoke`: the broker of a living run forgets a secret, and the gateway closes the
-// connections on which it went out.
+// `cerco credential revoke`: the broker of a living run forgets a secret, and the gateway closes
+// the connections on which it went out.
 #include "cli/living.h"
 
 namespace cli {

@@ -147,8 +147,8 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, Form f
   std::vector<base::Fd> secrets = TRY(open_secrets(world, plan->policy));
   std::vector<std::string> brought;
   for (const auto& incoming : files.in) brought.push_back(incoming.path);
-  Outcome outcome = attached.run(*plan, std::move(files), std::move(part), std::move(roots),
-                                 std::move(secrets));
+  Outcome outcome =
+      attached.run(*plan, std::move(files), std::move(part), std::move(roots), std::move(secrets));
   // A path of the host is what a person most likely meant, and what is missed most often.
   if (outcome.ending.kind == supervisor::EndingKind::exited && outcome.status != 0) {
     for (auto& hint : hints_of_arguments(*plan, brought)) outcome.notes.push_back(std::move(hint));
