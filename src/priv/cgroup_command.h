@@ -12,8 +12,8 @@
 namespace priv {
 
 // Where the processes of one command stand, so that they can be told apart and ended together. No
-// process inside can leave them: no cgroup file system is mounted there, and the descriptors of
-// entries() close before the command's first instruction. The folders go at the owner's end when
+// process inside can leave them: what is mounted of cgroups there is read-only, and the descriptors
+// of entries() close before the command's first instruction. The folders go at the owner's end when
 // they are empty by then, else with those of the sandbox.
 class CommandGroups {
  public:
