@@ -110,6 +110,7 @@ Fault check_field(std::string_view text) {
 }
 
 base::Status read_mtls(const At& at, Inject& out) {
+  if (at.shaped(R"({"const":true})")) return {};
   bool wanted = false;
   TRY(boolean_into(wanted)(at));
   out.kind = InjectKind::mtls;
