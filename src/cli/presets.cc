@@ -64,8 +64,8 @@ struct Place {
 };
 
 base::Result<Place> place_of(const host::Index& index) {
-  const auto bad = [&](std::string what) {
-    return base::bad_input(index.from, base::printable(index.url) + ": " + what,
+  const auto bad = [&](std::string_view what) {
+    return base::bad_input(index.from, fmt::format("{}: {}", base::printable(index.url), what),
                            "expected the URL of an index with a host name");
   };
   Place place;

@@ -84,8 +84,8 @@ std::string between(std::string_view text, std::string_view before, std::string_
   return end == std::string_view::npos ? std::string() : std::string(rest.substr(0, end));
 }
 
-std::unexpected<base::Error> no_index(std::string tool, std::string expected) {
-  return base::fail(base::Kind::missing, "preset " + tool, "no index is configured",
+std::unexpected<base::Error> no_index(std::string_view tool, std::string expected) {
+  return base::fail(base::Kind::missing, "preset " + std::string(tool), "no index is configured",
                     std::move(expected));
 }
 

@@ -30,7 +30,7 @@ struct Setting {
 
 // Adds what is an http(s) URL and not there yet.
 void add_index(Indexes& indexes, std::string_view url, const std::string& from);
-[[nodiscard]] std::unexpected<base::Error> no_index(std::string tool, std::string expected);
+[[nodiscard]] std::unexpected<base::Error> no_index(std::string_view tool, std::string expected);
 
 [[nodiscard]] base::Result<Indexes> pip_indexes(const ToolPlaces& places);
 [[nodiscard]] base::Result<Indexes> npm_indexes(const ToolPlaces& places);

@@ -94,13 +94,13 @@ void FrameRedactor::take_payload(std::string_view& piece, std::string& out) {
     if (ends) end_frame({}, out);
     return;
   }
-  std::string text = cleaned(part, ends && frame_->last);
-  if (ends) return end_frame(std::move(text), out);
+  const std::string text = cleaned(part, ends && frame_->last);
+  if (ends) return end_frame(text, out);
   if (text.empty()) return;
   write_frame(std::exchange(message_, kContinuation), false, text, out);
 }
 
-void FrameRedactor::end_frame(std::string cleaned, std::string& out) {
+void FrameRedactor::end_frame(std::string_view cleaned, std::string& out) {
   const Frame frame = *std::exchange(frame_, std::nullopt);
   if (is_control(frame.kind)) {
     std::string text = frame.control;

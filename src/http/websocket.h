@@ -39,7 +39,7 @@ class FrameRedactor {
   [[nodiscard]] bool take_head(std::string_view& piece, bool& whole);
   [[nodiscard]] bool begin(Frame frame);
   void take_payload(std::string_view& piece, std::string& out);
-  void end_frame(std::string cleaned, std::string& out);
+  void end_frame(std::string_view cleaned, std::string& out);
   [[nodiscard]] std::string cleaned(std::string_view text, bool last);
 
   const std::vector<std::unique_ptr<Redaction>>* redactions_;

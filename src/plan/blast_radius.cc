@@ -165,13 +165,7 @@ std::string credential_line(const policy::Credential& credential) {
 std::vector<std::string> credentials_of(const Policy& policy) {
   std::vector<std::string> lines;
   for (const auto& credential : policy.credentials) lines.push_back(credential_line(credential));
-  if (lines.empty()) {
-    lines.emplace_back("none");
-  } else {
-    lines.emplace_back(
-        "WebSockets are refused where requests are looked at: frames could carry a secret in "
-        "parts");
-  }
+  if (lines.empty()) lines.emplace_back("none");
   return lines;
 }
 

@@ -28,7 +28,7 @@ Described describe() {
 }  // namespace
 
 std::string schema() {
-  const std::string shape = describe().shape;
+  std::string shape = describe().shape;
   if (!shape.starts_with('{')) return shape;
   return R"({"$schema":"https://json-schema.org/draft/2020-12/schema","title":"cerco policy",)" +
          shape.substr(1);
