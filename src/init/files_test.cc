@@ -170,6 +170,33 @@ TEST_F(FilesTest, puts_are_answered_in_order) {
   for (int i = 0; i < 16; ++i) EXPECT_EQ(answer(session_), i % 4 == 3 ? EEXIST : 0) << i;
 }
 
+// What `cerco cp` puts goes in the place of files and links, never through them, and of no folder.
+TEST_F(FilesTest, what_is_there_is_replaced_where_that_is_asked_for) {
+  auto pair = os::socket_pair(SOCK_SEQPACKET);
+  ASSERT_TRUE(pair);
+  const frame::ServeFiles serve = {1000, 1000, "/mnt", frame::Existing::replace};
+  inside_.control.say(frame::ToInit(serve), {pair->second.get()});
+  HostEnd session(std::move(pair->first));
+  ASSERT_EQ(put(session_, "f", "old"), 0);
+  EXPECT_EQ(put(session_, "f", "x"), EEXIST) << "not where it is not";
+  EXPECT_EQ(put(session, "f", "new"), 0);
+  EXPECT_EQ(content_of(mnt_ + "/f"), "new");
+  ASSERT_EQ(put_link(session, "l", "f"), 0);
+  EXPECT_EQ(put(session, "l", "of l"), 0);
+  EXPECT_EQ(content_of(mnt_ + "/f"), "new");
+  EXPECT_EQ(content_of(mnt_ + "/l"), "of l");
+  EXPECT_EQ(put_link(session, "l", "f"), 0);
+  EXPECT_EQ(put_folder(session, "d"), 0);
+  EXPECT_EQ(put(session, "d/x", "kept"), 0);
+  EXPECT_EQ(put_folder(session, "d"), 0);
+  EXPECT_EQ(put(session, "d", "x"), EEXIST);
+  EXPECT_EQ(put_link(session, "d", "f"), EEXIST);
+  EXPECT_EQ(content_of(mnt_ + "/d/x"), "kept");
+  EXPECT_EQ(put_folder(session, "f"), EEXIST);
+  ASSERT_EQ(put_link(session, "elsewhere", "d"), 0);
+  EXPECT_EQ(put_folder(session, "elsewhere"), EEXIST) << "a link is no folder";
+}
+
 // E69, E71 and the like from the host's side: no path leaves the root.
 TEST_F(FilesTest, no_path_leaves_the_root) {
   ASSERT_EQ(put_folder(session_, "sub"), 0);

@@ -106,6 +106,11 @@ base::Status CommandGroups::kill() const {
 }
 
 bool CommandGroups::remove_empty() {
+  // Folders may be many and long in use; descriptors are few.
+  for (Group& group : groups_) {
+    group.folder.reset();
+    group.entry.reset();
+  }
   while (!groups_.empty()) {
     if (::rmdir(groups_.back().path.c_str()) != 0 && errno != ENOENT) return false;
     groups_.pop_back();

@@ -29,7 +29,8 @@ class CommandGroups {
   [[nodiscard]] std::vector<int> entries() const;
   // SIGKILL to every process of the command, however it has forked.
   [[nodiscard]] base::Status kill() const;
-  // Removes the folders if no process is left; whether they are gone.
+  // Removes the folders if no process is left; whether they are gone. Holds no descriptor from then
+  // on, so that nothing else can be asked afterwards.
   [[nodiscard]] bool remove_empty();
   // How many of its processes the kernel killed for want of memory; 0 without a memory group.
   [[nodiscard]] std::uint64_t oom_kills() const;

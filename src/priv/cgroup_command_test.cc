@@ -107,11 +107,11 @@ TEST(CommandGroups, one_kill_reaches_every_process_of_its_command_and_no_other) 
     ASSERT_TRUE(one && two) << one.error().line();
     const Family first = family(*one);
     const Family second = family(*two);
-    EXPECT_FALSE(one->remove_empty()) << place.parent;
     ASSERT_TRUE(one->kill());
     await_end(first);
     EXPECT_TRUE(alive(second)) << place.parent;
     EXPECT_TRUE(removed(*one)) << place.parent;
+    EXPECT_FALSE(two->remove_empty()) << place.parent;
     // The kill of the whole reaches what is left of the parts, and its folder goes with theirs.
     EXPECT_TRUE(groups.remove()) << place.parent;
     await_end(second);

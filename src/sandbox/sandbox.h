@@ -53,7 +53,8 @@ class CommandProcesses {
   [[nodiscard]] virtual std::vector<int> entries() const = 0;
   // Kills every one of them, at once.
   [[nodiscard]] virtual base::Status kill() = 0;
-  // Gives back what stands for them if none is left; whether that is so.
+  // Gives back what stands for them if none is left; whether that is so. Nothing else may be asked
+  // afterwards.
   [[nodiscard]] virtual bool remove_empty() = 0;
   [[nodiscard]] virtual std::uint64_t oom_kills() const = 0;
   [[nodiscard]] virtual std::uint64_t memory_peak() const = 0;  // bytes; 0: not known

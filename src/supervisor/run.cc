@@ -105,7 +105,7 @@ int Run::milliseconds_to_wait() const {
   if (oom_check_at_) next = std::min(next, *oom_check_at_);
   next = std::min(next, next_of_commands());
   if (plan_.policy.limits.wall_ms != policy::kUnlimited && !kill_at_) {
-    next = std::min(next, started_ + std::chrono::milliseconds(plan_.policy.limits.wall_ms));
+    next = std::min(next, after(started_, plan_.policy.limits.wall_ms));
   }
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));

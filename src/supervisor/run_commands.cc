@@ -90,7 +90,7 @@ base::Status Run::start_further(Client& client, const Exec& request,
   command->before = TRY(sandbox_->counters());
   command->started = Clock::now();
   if (request.timeout_ms != kNoTimeout) {
-    command->deadline = command->started + std::chrono::milliseconds(request.timeout_ms);
+    command->deadline = after(command->started, request.timeout_ms);
   }
   frame::Exec exec = order(command->id, request.argv, request.env, request.cwd);
   record(command_started(command->id, exec.argv, exec.cwd));
@@ -241,7 +241,7 @@ void Run::tick_commands(Clock::time_point now) {
   std::erase_if(left_, [](const auto& processes) { return processes->remove_empty(); });
   if (!plan_.session || facts_.cut != Cut::none || !commands_.empty() || !clients_.empty()) return;
   const std::uint64_t idle = plan_.policy.limits.idle_ms;
-  if (idle != policy::kUnlimited && now >= active_ + std::chrono::milliseconds(idle)) {
+  if (idle != policy::kUnlimited && now >= after(active_, idle)) {
     cut(Cut::idle, {});
   }
 }
@@ -255,7 +255,7 @@ Clock::time_point Run::next_of_commands() const {
   }
   const std::uint64_t idle = plan_.policy.limits.idle_ms;
   if (plan_.session && idle != policy::kUnlimited && commands_.empty() && clients_.empty()) {
-    next = std::min(next, active_ + std::chrono::milliseconds(idle));
+    next = std::min(next, after(active_, idle));
   }
   return next;
 }

@@ -206,7 +206,7 @@ void Run::on_tick() {
   }
   const bool wall_held = plan_.protections.contains(plan::Protection::wall_limit);
   if (!kill_at_ && wall_held && plan_.policy.limits.wall_ms != policy::kUnlimited &&
-      now >= started_ + std::chrono::milliseconds(plan_.policy.limits.wall_ms)) {
+      now >= after(started_, plan_.policy.limits.wall_ms)) {
     time_out(Cut::timed_out, now);
   }
   if (next_cpu_check_ && !kill_at_ && now >= *next_cpu_check_) look_at_processor_time(now);

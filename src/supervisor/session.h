@@ -17,6 +17,13 @@ namespace supervisor {
 
 using Clock = std::chrono::steady_clock;
 
+// `ms` after `start`; what lies further ahead than a century is a century ahead, which no number of
+// a policy overflows.
+[[nodiscard]] constexpr Clock::time_point after(Clock::time_point start, std::uint64_t ms) {
+  constexpr std::uint64_t kCentury = 100ULL * 366 * 24 * 60 * 60 * 1000;
+  return start + std::chrono::milliseconds(ms < kCentury ? ms : kCentury);
+}
+
 // One connection. Nothing of it is waited for: what does not fit into its socket waits here.
 struct Client {
   ipc::Channel channel;

@@ -45,6 +45,63 @@ TEST(Take, FilesFoldersAndLinksComeOut) {
   EXPECT_NE(status.st_mode & S_IXUSR, 0U);
 }
 
+// `cerco cp RUN:src/d as`: one thing by another name, and nothing that was not asked for.
+base::Result<Taken> take_one(Wire& wire, const Folder& out) {
+  const base::Fd dir = *os::open(out.path(), O_PATH | O_DIRECTORY, 0);
+  return workspace::take_one(wire.session(), "d", dir.get(), "as", kCaps);
+}
+
+TEST(TakeOne, ComesOutUnderItsNewName) {
+  const Folder out;
+  Wire wire;
+  wire.folder("d");
+  wire.file("d/y", "x");
+  wire.folder("d/sub");
+  wire.link("d/sub/up", "../y");
+  wire.say(frame::Done{});
+  const auto taken = take_one(wire, out);
+  ASSERT_TRUE(taken) << taken.error().line();
+  EXPECT_EQ(out.tree(), (Names{"as/", "as/sub/", "as/sub/up@", "as/y"}));
+  EXPECT_EQ(std::get<frame::Fetch>(wire.heard()).path, "d");
+}
+
+TEST(TakeOne, LinksThatLeaveTheCopyAreLeftOut) {
+  const Folder out;
+  Wire wire;
+  wire.folder("d");
+  wire.link("d/beside", "../other");  // still within the folder that it is copied to
+  wire.link("d/abs", "/etc/passwd");
+  wire.say(frame::Done{});
+  const auto taken = take_one(wire, out);
+  ASSERT_TRUE(taken) << taken.error().line();
+  EXPECT_EQ(out.tree(), Names{"as/"});
+  EXPECT_EQ(taken->left_out_count, 2U);
+  Wire link;
+  link.link("d", "y");
+  link.say(frame::Done{});
+  const auto itself = take_one(link, out);
+  ASSERT_TRUE(itself) << itself.error().line();
+  EXPECT_EQ(itself->left_out_count, 1U);
+  EXPECT_EQ(out.tree(), Names{"as/"});
+}
+
+TEST(TakeOne, WhatWasNotAskedForIsRefused) {
+  for (const char* path : {"e", "dd", "e/d", "d2/x"}) {
+    const Folder out;
+    Wire wire;
+    wire.file(path, "x");
+    wire.say(frame::Done{});
+    EXPECT_FALSE(take_one(wire, out)) << path;
+    EXPECT_EQ(out.tree(), Names{}) << path;
+  }
+  const Folder out;
+  Wire wire;
+  wire.say(frame::Done{});
+  const auto nothing = take_one(wire, out);
+  ASSERT_FALSE(nothing);
+  EXPECT_NE(nothing.error().line().find("nothing is at `d`"), std::string::npos);
+}
+
 TEST(Take, SetIdBitsStayInside) {
   const Folder out;
   Wire wire;

@@ -327,8 +327,8 @@ def test_long_names_and_long_state_folders(tmp_path):
 
 def test_idle_ends_a_session_and_use_keeps_it(cerco):
     """F88: idle counts from the last thing that was asked; a command that runs keeps it up."""
-    session = Session(cerco, "--set", "limits.idle=2s")
-    assert session.exec("sleep", "3").status == 0
+    session = Session(cerco, "--set", "limits.idle=10s")
+    assert session.exec("sleep", "11").status == 0
     assert session.alive()
     report = session.report()
     assert report["ending"]["kind"] == "timed_out" and report["ending"]["by"] == "idle"
@@ -336,7 +336,7 @@ def test_idle_ends_a_session_and_use_keeps_it(cerco):
 
 
 def test_wall_ends_a_session_with_its_commands(cerco):
-    session = Session(cerco, "--timeout", "2s")
+    session = Session(cerco, "--timeout", "10s")
     result = session.exec("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done")
     assert (result.status, result.report["ending"]["kind"]) == (124, "timed_out")
     report = session.report()
@@ -422,6 +422,13 @@ def test_kill_of_an_attached_run(cerco):
     wait_until(lambda: cerco.ps() and cerco("kill", "here").status == 0, what="the run to be there")
     assert run.wait(GUARD) == 137
     assert json.loads(report.read_text())["ending"]["by"] == "operator"
+
+
+def test_further_commands_in_an_attached_run(cerco):
+    run = cerco.start("run", "--name", "here", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done", stdin=subprocess.DEVNULL)
+    wait_until(lambda: cerco.ps() and cerco("exec", "here", "--", "touch", "go").status == 0, what="the run to be there")
+    assert run.wait(GUARD) == 0
+    assert cerco("attach", "here").status == 125
 
 
 def test_journal_has_each_command(session):

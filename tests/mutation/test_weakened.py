@@ -93,6 +93,15 @@ WEAKENINGS = [
     ("workspace", "path.cc", 'return part.empty() || part == "." || part == "..";', 'return part.empty() || part == ".";'),
     ("workspace", "take.cc", "constexpr unsigned kModes = 0777;", "constexpr unsigned kModes = 07777;"),
     ("workspace", "take.cc", "if (size > caps_.bytes - bytes_) {", "if (size > caps_.bytes) {"),
+    ("workspace", "take.cc", 'if (path != from_ && !path.starts_with(from_ + "/")) return false;', ""),
+    ("workspace", "take.cc", "link_stays_inside(entry.path.substr(as_.size() + 1), entry.text);", "link_stays_inside(entry.path, entry.text);"),
+    # init and priv: the groups of single commands
+    ("init", "command.cc", "if (const auto done = enter_groups(prepared); !done) return done.error();", ""),
+    ("init", "session.cc", "const bool stays = number == EEXIST && existing == Existing::replace &&", "const bool stays = number == EEXIST ||"),
+    ("priv", "cgroup_end.cc", "if (below) count += TRY(signal_all(below->get()));", ""),
+    # supervisor: what is kept of a run
+    ("supervisor", "run_folder.cc", "if (live->alive || ::flock(live->file.get(), LOCK_EX | LOCK_NB) != 0) return false;", ""),
+    ("supervisor", "output_ring.cc", "if (segments_.size() > kKept / kSegment + 1) {", "if (false) {"),
     # plan: what the supervisor carries out for a caller
     ("plan", "verify_steps.cc", "if (now < last || (now == last && now != kTreeRank)) {", "if (now < last || (false && now == last && now != kTreeRank)) {"),
     ("plan", "verify_steps.cc", 'if (parent != "/" && !folders_.contains(parent)) {', "if (false) {"),
