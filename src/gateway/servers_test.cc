@@ -40,7 +40,7 @@ class ServersTest : public ::testing::Test {
     sockets.tcp4 = std::move(listener);
     ASSERT_TRUE(servers->open(std::move(sockets)));
   }
-  ~ServersTest() override {
+  void TearDown() override {
     if (servers) servers->close();
   }
   static std::string ask(const Peer& peer) {
