@@ -24,7 +24,7 @@ base::Result<std::string> read_at(int folder, const std::string& file) {
 }
 
 bool holds_nobody(std::string_view text) {
-  return text.find_first_not_of("\n") == std::string_view::npos;
+  return text.find_first_not_of('\n') == std::string_view::npos;
 }
 
 }  // namespace
