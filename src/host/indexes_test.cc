@@ -11,7 +11,7 @@ using host::Index;
 using host::ToolPlaces;
 using Files = std::map<std::string, std::string>;
 
-ToolPlaces places_with(Files files, std::map<std::string, std::string> env = {}) {
+ToolPlaces places_with(const Files& files, std::map<std::string, std::string> env = {}) {
   ToolPlaces places;
   places.env = std::move(env);
   places.home = "/home/a";
