@@ -33,7 +33,7 @@ base::Result<int> follow(const World& world, const ipc::Channel& channel) {
     } else if (const auto* over = std::get_if<supervisor::Over>(&answer)) {
       return static_cast<int>(over->status);
     } else if (const auto* failed = std::get_if<supervisor::StartFailed>(&answer)) {
-      return base::fail(base::Kind::system, "attach", failed->message, {});
+      return std::unexpected(base::Error{base::Kind::system, 0, failed->message, {}, {}});
     }
   }
 }
@@ -47,7 +47,7 @@ base::Result<int> replay(const World& world, const KnownRun& run) {
   const auto report = TRY(journal::Members::parse_object(line));
   const auto status = report.number("status");
   if (names.empty() || !status) {
-    return base::fail(base::Kind::not_found, run.id, "the run has ended and kept no output",
+    return base::fail(base::Kind::not_found, run.id, "its output went to whoever started it",
                       "cerco report " + run.id + " tells how it ended");
   }
   for (const std::string& name : names) {

@@ -1,22 +1,22 @@
 // `cerco check`: the plan of a run in plain words, and what it could reach, without running
 // anything.
 #include "cli/cli.h"
+#include "cli/invocation.h"
 
 namespace cli {
 
 base::Result<int> check(const World& world, const Parsed& parsed) {
   static constexpr int kBelowAdvice = 1;
-  if (!parsed.words.empty()) {
-    return base::bad_input("check", base::printable(parsed.words[0]) + " is no flag",
-                           "the command after `--`");
-  }
+  // Without a command it is the policy alone that is asked about.
+  const bool asked = !parsed.words.empty() || !parsed.rest.empty();
+  const Invocation invocation = asked ? TRY(read_invocation(parsed)) : Invocation{};
   const plan::HostFacts host = TRY(host_facts(world));
   const policy::Effective effective = TRY(load_policy(world, parsed, host.size));
   for (const std::string& warning : effective.warnings) {
     print_error(world, "cerco: " + base::printable(warning) + "\n");
   }
   const plan::Plan plan =
-      TRY(make_plan(world, effective.policy, host, "", parsed.rest, Kind::one_command));
+      TRY(make_plan(world, effective.policy, host, "", invocation.argv, Kind::one_command));
   print(world, parsed.has("--json") ? plan::to_json(plan) + "\n" : plan::explain(plan));
   if (!parsed.has("--strict")) return 0;
   const auto rest = plan::not_accepted(plan);

@@ -136,13 +136,13 @@ std::vector<Command> make_commands() {
                  Words::anywhere,
                  2,
                  policy_schema});
-  all.push_back({"check", "[--strict] [POLICY FLAGS] [-- CMD [ARG]…]",
+  all.push_back({"check", "[--strict] [POLICY FLAGS] [-- CMD [ARG]… | FILE [ARG]…]",
                  "print what a run would do and what it could reach",
                  with_policy_flags(
                      {{"--strict", 0, "", "status 1 for risks that isolation.accept does not name"},
                       kHelp,
                       kJson}),
-                 Words::anywhere, 2, check});
+                 Words::end_flags, 2, check});
   all.push_back(
       {"why", "URL [--method M] [--policy FILE | --run RUN]",
        "say which rule allows or denies a request",

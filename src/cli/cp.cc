@@ -134,12 +134,12 @@ base::Status copy_out(const World& world, const Inside& from, const std::string&
   const supervisor::LiveRun run = TRY(supervisor::look_at_run(world.state_dir, known.id)).run;
   const base::Fd stop = TRY(os::signal_descriptor(kStops));
   const Split source = split(from.path);
-  const Target target = TRY(target_of(destination, source.name));
   const Opened opened = TRY(open_session(world, known.id, source.folder));
   if (!TRY(is_folder(opened))) {
     return base::bad_input("cp", base::printable(source.folder) + " is no folder inside",
                            "expected one that is there, without links on its way");
   }
+  const Target target = TRY(target_of(destination, source.name));
   const workspace::Caps caps = {.bytes = run.disk, .entries = run.inodes};
   const auto taken =
       source.name.empty()

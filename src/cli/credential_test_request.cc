@@ -91,6 +91,13 @@ Around around(const policy::Inject& inject, const std::string& url) {
 
 base::Result<TestRequest> test_request(const policy::Credential& credential,
                                        const std::string& method, const std::string& url) {
+  const bool plain = std::ranges::all_of(
+      method, [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-'; });
+  if (!plain || method.size() > 40) {
+    return base::bad_input("--method",
+                           "`" + base::printable(method.substr(0, 80)) + "` is no method",
+                           "expected one such as GET");
+  }
   TestRequest request;
   request.method = method.empty() ? TRY(method_of(credential)) : method;
   request.url = url.empty() ? TRY(url_of(credential)) : url;

@@ -28,7 +28,8 @@ base::Status await_done(const ipc::Channel& channel) {
   const auto answer = TRY(hear(channel));
   if (std::holds_alternative<supervisor::Done>(answer)) return {};
   if (const auto* failed = std::get_if<supervisor::StartFailed>(&answer)) {
-    return std::unexpected(base::Error{base::Kind::system, 0, failed->message, {}, {}});
+    const auto kind = failed->status == 2 ? base::Kind::bad_input : base::Kind::system;
+    return std::unexpected(base::Error{kind, 0, failed->message, {}, {}});
   }
   return base::fail(base::Kind::peer, "supervisor", "answered something else", {});
 }

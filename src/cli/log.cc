@@ -53,6 +53,31 @@ base::Result<std::string> since(const std::string& text) {
   return text.ends_with('Z') ? text.substr(0, text.size() - 1) : text;
 }
 
+// The types of events (contract, Journal).
+constexpr std::array<std::string_view, 23> kTypes = {"run.planned",
+                                                     "run.started",
+                                                     "run.ended",
+                                                     "command.started",
+                                                     "command.ended",
+                                                     "exec",
+                                                     "files.changed",
+                                                     "dns.decision",
+                                                     "egress.decision",
+                                                     "egress.ended",
+                                                     "credential.issued",
+                                                     "credential.used",
+                                                     "credential.refused",
+                                                     "credential.revoked",
+                                                     "limit.hit",
+                                                     "syscall.refused",
+                                                     "policy.changed",
+                                                     "operator.action",
+                                                     "alert",
+                                                     "containment",
+                                                     "events.dropped",
+                                                     "journal.pruned",
+                                                     "checkpoint"};
+
 base::Result<journal::Filter> filter_of(const World& world, const Parsed& parsed) {
   journal::Filter filter;
   if (const auto run = parsed.value("--run")) filter.run = TRY(find_journal(world, *run));
@@ -68,7 +93,14 @@ base::Result<journal::Filter> filter_of(const World& world, const Parsed& parsed
                                (near.empty() ? "" : " (did you mean " + near + ")"),
                            "expected allow, deny, reject or audit");
   }
-  return filter;
+  if (filter.type.empty() || std::ranges::find(kTypes, filter.type) != kTypes.end()) return filter;
+  const std::string near = base::closest(filter.type, kTypes);
+  return base::bad_input(
+      "log: --type",
+      "unknown type `" + base::printable(filter.type) + "`" +
+          (near.empty() ? "" : " (did you mean " + near + ")"),
+      "expected one of " +
+          base::join(std::vector<std::string>(kTypes.begin(), kTypes.end()), ", "));
 }
 
 std::string_view colour_of(journal::Tone tone) {
@@ -155,9 +187,20 @@ base::Result<int> log_verify(const World& world, const Parsed& parsed) {
   TRY(want_words("log verify", parsed, 0, "[--run RUN] [--key FILE] [--head HEX]"));
   std::string run;
   if (const auto text = parsed.value("--run")) run = TRY(find_journal(world, *text));
+  const auto key = parsed.value("--key");
+  if (key && !os::read_file(*key, std::size_t{64} * 1024)) {
+    return base::bad_input("log verify: --key", "`" + base::printable(*key) + "` cannot be read",
+                           "expected the file of a public key");
+  }
+  const std::string head = base::to_lower(parsed.value("--head").value_or(""));
+  const bool is_hash =
+      head.size() == 64 && head.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (parsed.has("--head") && !is_hash) {
+    return base::bad_input("log verify: --head", "`" + base::printable(head) + "` is no head",
+                           "expected 64 hexadecimal digits");
+  }
   const journal::Verification checked =
-      TRY(journal::verify(world.state_dir, run, parsed.value("--key").value_or(""),
-                          base::to_lower(parsed.value("--head").value_or(""))));
+      TRY(journal::verify(world.state_dir, run, key.value_or(""), head));
   if (parsed.has("--json")) {
     base::JsonObject object;
     object.add("holds", checked.holds).add("events", checked.events);

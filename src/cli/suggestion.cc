@@ -42,7 +42,7 @@ bool is_lifted_or_refused(const journal::Members& members, std::string_view type
 std::string rule_text(const policy::Egress& rule) {
   if (!rule.tcp.empty()) return fmt::format("[[egress]]\ntcp = {}\n", quoted(rule.tcp));
   std::string out = fmt::format("[[egress]]\nhost = {}\n", quoted(rule.host));
-  if (rule.ports != std::vector<std::uint16_t>{443})
+  if (rule.host == policy::kHostName || rule.ports != std::vector<std::uint16_t>{443})
     out += fmt::format("ports = [{}]\n", fmt::join(rule.ports, ", "));
   if (rule.tls_only) out += "tls_only = true\n";
   if (!rule.methods.empty()) out += fmt::format("methods = {}\n", list_of(rule.methods));

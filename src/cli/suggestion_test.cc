@@ -64,6 +64,13 @@ TEST(Suggestion, NeverRangesCredentialsOrWhatIsNoRule) {
   EXPECT_EQ(got.text(), "# nothing was refused that a rule could allow\n");
 }
 
+TEST(Suggestion, TheHostsOwnNameHasItsPorts) {
+  Suggestion got;
+  const std::string own = "[[egress]]\nhost = \"host.cerco.internal\"\nports = [443]\n";
+  got.look(line("egress.decision", "deny", own));
+  EXPECT_NE(got.text().find(own), std::string::npos) << got.text();
+}
+
 // A name cannot break out of its line: what is printed was parsed and written anew.
 TEST(Suggestion, TextOfTheFixIsNotPrinted) {
   Suggestion got;

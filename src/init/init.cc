@@ -85,7 +85,9 @@ class Init {
   }
 
   void obey(const frame::ServeFiles& serve, std::span<const base::Fd> sockets) {
-    if (sockets.size() == 1) begin_session(serve, sockets.front().get());
+    if (sockets.size() != 1) return;
+    const pid_t server = begin_session(serve, sockets.front().get());
+    if (server > 0) servers_.push_back(server);
   }
 
   void obey(const frame::KillAll&, std::span<const base::Fd>) {
@@ -103,8 +105,11 @@ class Init {
     while (true) {
       int status = 0;
       rusage used = {};
-      const pid_t pid = ::wait4(-1, &status, WNOHANG | __WALL, &used);
-      if (pid > 0) {
+      const pid_t pid = ::wait4(-1, &status, WNOHANG | WUNTRACED | __WALL, &used);
+      if (pid > 0 && WIFSTOPPED(status)) {
+        stopped(pid);
+      } else if (pid > 0) {
+        std::erase(servers_, pid);
         ended(pid, status, used);
       } else if (pid == 0 || errno != EINTR) {
         if (pid < 0 && errno == ECHILD && std::exchange(kill_all_, false)) say(frame::AllDead{});
@@ -123,6 +128,12 @@ class Init {
     for (const Command& command : commands_) {
       if (::kill(-command.pid, SIGKILL) != 0) (void)::kill(command.pid, SIGKILL);
     }
+  }
+
+  // The workload may stop whoever has its uid: a server of files that it stops would keep the host
+  // waiting, and is of no use to anybody else.
+  void stopped(pid_t pid) {
+    if (std::ranges::find(servers_, pid) != servers_.end()) (void)::kill(pid, SIGKILL);
   }
 
   void ended(pid_t pid, int status, const rusage& used) {
@@ -163,6 +174,7 @@ class Init {
   int control_;
   int signals_;
   std::vector<Command> commands_;
+  std::vector<pid_t> servers_;  // of files, one a session
   bool kill_all_ = false;
   bool alive_ = true;
 };

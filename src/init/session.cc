@@ -231,10 +231,11 @@ int serve_files(int socket, int root, frame::Existing existing) {
   return 0;
 }
 
-void begin_session(const frame::ServeFiles& serve, int socket) {
+pid_t begin_session(const frame::ServeFiles& serve, int socket) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(become_session(serve, socket));
   if (pid < 0) (void)Peer(socket).say(frame::Refused{"fork", static_cast<std::uint32_t>(errno)});
+  return pid;
 }
 
 }  // namespace init

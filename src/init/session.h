@@ -8,8 +8,9 @@
 namespace init {
 
 // Forks a process that becomes serve.uid and serve.gid, gives up all else, and serves the session
-// on `socket`. It says Refused there when it cannot.
-void begin_session(const frame::ServeFiles& serve, int socket);
+// on `socket`. It says Refused there when it cannot. Returns its number, or -1 where no process
+// could be had.
+pid_t begin_session(const frame::ServeFiles& serve, int socket);
 
 // The other end of a session. The words of the session are sent whole or the process ends.
 class Peer {

@@ -61,7 +61,7 @@ std::string decision(const Members& members) {
 
 std::string ended(const Members& members) {
   std::string out = shown(members, "of");
-  out += details(members, {"status"});
+  out += details(members, {"status", "problem"});
   return out + fmt::format(" · up {} B · down {} B · {} ms", shown(members, "bytes_up"),
                            shown(members, "bytes_down"), shown(members, "ms"));
 }

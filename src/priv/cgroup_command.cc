@@ -23,6 +23,12 @@ base::Result<std::string> read_at(int folder, const std::string& file) {
   return os::read_all(fd.get(), std::size_t{64} * 1024, file);
 }
 
+std::unexpected<base::Error> no_group() {
+  return base::fail(base::Kind::missing, "commands of a session",
+                    "no cgroup to tell their processes apart by",
+                    "a v2 hierarchy or the freezer of v1 that this process may write");
+}
+
 bool holds_nobody(std::string_view text) {
   return text.find_first_not_of('\n') == std::string_view::npos;
 }
@@ -44,11 +50,7 @@ base::Result<CommandGroups::Group> CommandGroups::make(const std::string& path, 
 
 base::Result<CommandGroups> make_command_groups(Badge, const Groups& groups, std::uint64_t number) {
   const Groups::Group* ends = groups.ending();
-  if (ends == nullptr) {
-    return base::fail(base::Kind::missing, "commands of a session",
-                      "no cgroup to tell their processes apart by",
-                      "a v2 hierarchy or the freezer of v1 that this process may write");
-  }
+  if (ends == nullptr) return no_group();
   const std::string name = fmt::format("/{}{}", kCommandPrefix, number);
   CommandGroups made;
   const Groups::Group* memory = groups.find("memory");
@@ -73,6 +75,7 @@ base::Result<CommandGroups> make_command_groups(Badge, const Groups& groups, std
 }
 
 base::Status prepare_command_groups(Badge, const Groups& groups) {
+  if (groups.ending() == nullptr) return no_group();
   const Groups::Group* memory = groups.find("memory");
   if (memory == nullptr || memory->kind != Hierarchy::v2) return {};
   const std::string inner = memory->path + "/init";

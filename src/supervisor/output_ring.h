@@ -35,6 +35,8 @@ class OutputRing {
   // In an open folder, which outlives this.
   explicit OutputRing(int folder) : folder_(folder) {}
 
+  // Makes the first file, so that it tells of a run that it kept what there was, were it nothing.
+  [[nodiscard]] base::Status open() { return begin_segment(); }
   // Keeps at most kMostRecord bytes. What cannot be written (a full disk) counts as lost.
   void append(Stream stream, std::string_view bytes);
   // What comes behind `position`, which moves on; neither lost nor output at the end.

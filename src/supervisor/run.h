@@ -165,7 +165,8 @@ class Run {
   std::optional<OutputRing> ring_;
   base::Fd pipes_[2];  // our ends of a detached command's output and error
   std::uint64_t next_command_ = kCommand + 1;
-  Clock::time_point active_;  // when something was last asked of a session
+  std::optional<Clock::time_point>
+      active_;  // when something was last asked of a session that began
   os::Instant started_wall_;
   Over last_;  // what the run came to
 

@@ -236,12 +236,12 @@ void Run::tick_commands(Clock::time_point now) {
   for (const auto& command : commands_) {
     if (command->over) left_.push_back(std::move(command->processes));
   }
-  if (std::erase_if(commands_, [](const auto& command) { return command->over; }) > 0)
-    active_ = now;
+  const auto over = std::erase_if(commands_, [](const auto& command) { return command->over; });
+  if (over > 0 && active_) active_ = now;
   std::erase_if(left_, [](const auto& processes) { return processes->remove_empty(); });
-  if (!plan_.session || facts_.cut != Cut::none || !commands_.empty() || !clients_.empty()) return;
+  if (!active_ || facts_.cut != Cut::none || !commands_.empty() || !clients_.empty()) return;
   const std::uint64_t idle = plan_.policy.limits.idle_ms;
-  if (idle != policy::kUnlimited && now >= after(active_, idle)) {
+  if (idle != policy::kUnlimited && now >= after(*active_, idle)) {
     cut(Cut::idle, {});
   }
 }
@@ -254,8 +254,8 @@ Clock::time_point Run::next_of_commands() const {
     if (command->over) next = Clock::now();
   }
   const std::uint64_t idle = plan_.policy.limits.idle_ms;
-  if (plan_.session && idle != policy::kUnlimited && commands_.empty() && clients_.empty()) {
-    next = std::min(next, after(active_, idle));
+  if (active_ && idle != policy::kUnlimited && commands_.empty() && clients_.empty()) {
+    next = std::min(next, after(*active_, idle));
   }
   return next;
 }

@@ -29,8 +29,9 @@ bool is_ours(int socket) {
   return peer.uid == 0 || peer.uid == ::geteuid();
 }
 
-StartFailed refused(std::string message) {
+StartFailed refused(std::string message, std::uint32_t status = 125) {
   StartFailed failed;
+  failed.status = status;
   failed.message = std::move(message);
   failed.ending.kind = EndingKind::start_failed;
   return failed;
@@ -83,7 +84,7 @@ void Run::act_session(std::span<const pollfd> polled) {
     if (client->gone) lose_client(*client);
   }
   if (std::erase_if(clients_, [](const auto& client) { return client->gone; }) > 0) {
-    active_ = Clock::now();
+    if (active_) active_ = Clock::now();
   }
   if (polled[0].revents != 0) accept_client();
 }
@@ -93,7 +94,7 @@ void Run::accept_client() {
   if (!socket.open() || !is_ours(socket.get()) || clients_.size() >= kMostClients) return;
   clients_.push_back(std::make_unique<Client>());
   clients_.back()->channel = ipc::Channel(std::move(socket));
-  active_ = Clock::now();
+  if (active_) active_ = Clock::now();
 }
 
 void Run::on_client(Client& client) {
@@ -206,7 +207,8 @@ void Run::answer(Client& client, const RevokeCredential& request, std::vector<ba
       std::ranges::find(all, request.credential, &policy::Credential::name) != all.end();
   if (!known || all.empty()) {
     client.say_last(refused("credential revoke: the run has no credential `" +
-                            base::printable(request.credential) + "`"));
+                                base::printable(request.credential) + "`",
+                            2));
     return;
   }
   record(operator_action("revoke " + request.credential));

@@ -82,7 +82,10 @@ base::Status Run::start_parts() {
   }
   if (!plan_.name.empty()) name_lock_ = TRY(NameLock::take(plan_.state_dir, plan_.name));
   folder_ = TRY(RunFolder::make(plan_.state_dir, live_run(plan_, launch_, started_wall_)));
-  if (launch_.detach && !plan_.session) ring_.emplace(folder_.fd());
+  if (launch_.detach && !plan_.session) {
+    ring_.emplace(folder_.fd());
+    TRY_IN("output", ring_->open());
+  }
   journal_ = TRY(start_journal(plan_, plan_memfd_.get()));
   // What is planned is on record before anything is done.
   record(run_planned(plan_));

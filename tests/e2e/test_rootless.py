@@ -257,6 +257,12 @@ def test_detectors_cut_the_network_and_end_what_they_cannot_freeze(user, net):
     assert endings == {"cut-network": (["200", "cut"], "exited"), "freeze": (["200"], "killed")}
 
 
+def test_no_session_without_a_group_to_tell_its_commands_apart_by(user):
+    refused = user("start", *UNHELD)
+    assert refused.status == 125 and "no cgroup to tell their processes apart by" in refused.err.decode(), refused
+    wait_until(lambda: not user.left(), what=lambda: f"the end of {user.left()}")
+
+
 def test_nothing_is_left_when_the_supervisor_is_killed(user):
     process = user.start("run", *UNHELD, "--", "sh", "-c", "setsid sleep 600 & sleep 600")
     # setpriv becomes cerco, whose only child is the supervisor.

@@ -3,6 +3,7 @@
 # sanitized
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -367,6 +368,50 @@ def test_a_detached_command_is_attached_to_again_and_again(cerco):
     after = cerco("attach", "d")
     assert (after.status, after.out, after.err) == (5, b"one\nthree", b"two\n")
     assert json.loads(cerco("report", "d").text)["usage"]["stdout_bytes"] == 9
+
+
+def test_files_that_are_put_in_do_not_count_as_idle(cerco):
+    """The clock of limits.idle starts when the session has begun, not when the machine has."""
+    (cerco.folder / "brought").write_text("here")
+    started = cerco("start", "--in", str(cerco.folder / "brought"), "--set", "limits.idle=60s", "--name", "in")
+    assert started.status == 0, started
+    assert cerco("exec", "in", "--", "cat", "brought").out == b"here"
+    assert cerco("rm", "in").status == 0
+
+
+def test_a_server_of_files_that_is_stopped_from_inside_ends(session):
+    """Code inside has the uid of what serves `cp`: it may end a copy, and make nobody wait."""
+    stopper = ("import os, signal, sys\n"
+               "print('ready', flush=True)\n"
+               "while not os.path.exists('/tmp/enough'):\n"
+               "    for one in os.listdir('/proc'):\n"
+               "        try:\n"
+               "            if one.isdigit() and int(one) > 1 and 'cerco-ini' in open(f'/proc/{one}/comm').read(): os.kill(int(one), signal.SIGSTOP)\n"
+               "        except OSError: pass\n")
+    run = session.cerco.start("exec", session.id, "--", "python3", "-c", stopper, stdout=subprocess.PIPE)
+    assert run.stdout.readline() == b"ready\n"
+    big = session.cerco.folder / "big"
+    big.write_bytes(b"x" * (64 << 20))
+    copied = session.cerco("cp", str(big), session.id + ":big")
+    assert copied.status in (0, 125), copied  # whether it was quicker than its enemy is a race
+    run.kill()
+    run.wait(GUARD)
+    wait_until(lambda: not any(is_stopped_init(pid) for pid in os.listdir("/proc") if pid.isdigit()), what="the end of what was stopped")
+
+
+def is_stopped_init(pid):
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return "cerco-ini" in fields and fields.rsplit(")", 1)[1].split()[0] in "Tt"
+
+
+def test_the_status_of_a_silent_detached_command(cerco):
+    run = cerco("run", "--detach", "--", "sh", "-c", "exit 5").text.strip()
+    wait_until(lambda: cerco.ps() == [], what="the run's end")
+    after = cerco("attach", run)
+    assert (after.status, after.out, after.err) == (5, b"", b"")
 
 
 def test_a_detached_command_that_cannot_start_says_so(cerco):
