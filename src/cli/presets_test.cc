@@ -57,6 +57,8 @@ TEST(PresetRules, AMirrorsFilesLieBesideItsIndex) {
   EXPECT_TRUE(allows(pip, "GET", "mirror.test", "/repository/pypi/packages/x.whl",
                      policy::Scheme::tls, 8443));
   EXPECT_FALSE(allows(pip, "GET", "mirror.test", "/repository/npm/x", policy::Scheme::tls, 8443));
+  EXPECT_FALSE(allows(pip, "GET", "mirror.test", "/repository/pypi/packages/x.whl",
+                      policy::Scheme::http, 8443));
   const policy::Policy plain =
       policy_of("apt", {"http://deb.test/debian", "http://deb.test/debian"});
   EXPECT_EQ(plain.egress.size(), 1U);
