@@ -155,6 +155,8 @@ TEST_F(FilesTest, nothing_is_replaced) {
   EXPECT_EQ(put(session_, "f", "first"), 0);
   EXPECT_EQ(put(session_, "f", "second"), EEXIST);
   EXPECT_EQ(put_folder(session_, "f"), EEXIST);
+  EXPECT_EQ(put_folder(session_, "there"), 0);
+  EXPECT_EQ(put_folder(session_, "there"), EEXIST);
   EXPECT_EQ(put_link(session_, "f", "x"), EEXIST);
   EXPECT_EQ(put(session_, "missing/f", "x"), ENOENT);
   EXPECT_EQ(put(session_, "f/below", "x"), ENOTDIR);

@@ -66,11 +66,13 @@ WEAKENINGS = [
     ("http", "redact.cc", "add_hex(secret, placeholder, drafts);", "if (false) add_hex(secret, placeholder, drafts);"),
     ("http", "placeholder.cc", "round < 3", "round < 1"),
     ("http", "placeholder.cc", 'return bound ? with_segment(head.target, slot.segment, "") : head.target;', "return bound ? std::string() : head.target;"),
-    ("http", "json_members.cc", "if (depth > kDeepest) return false;", ""),
+    ("http", "json_members.cc", "if (depth > kDeepest) return false;",
+     'if (false && depth > kDeepest) return false;'),
     ("gateway", "credentials.cc", "  handling.strip_query = target_without_own(head) != head.target;", ""),
     ("gateway", "credentials.cc", "if (own && bound.own != policy::Own::pass) {", "if (false) {"),
     ("gateway", "credentials.cc", "if (!hands_out_keys(request.path)) return true;", "return true;"),
-    ("gateway", "token_endpoints.cc", "return !named.contains('*') && named == last;", "return true;"),
+    ("gateway", "token_endpoints.cc", "return !named.contains('*') && named == last;",
+     'return true || named == last;'),
     ("gateway", "http_session.cc", "const bool same = users_of(asked.handling) == users_;", "const bool same = true;"),
     ("gateway", "http_inject.cc", 'if (content.size() > kMostFieldBody) problem = "credential-body-size";', ""),
     # broker: who gets the secret
@@ -98,8 +100,9 @@ WEAKENINGS = [
     ("workspace", "take.cc", 'if (path != from_ && !path.starts_with(from_ + "/")) return false;', ""),
     ("workspace", "take.cc", "link_stays_inside(entry.path.substr(as_.size() + 1), entry.text);", "link_stays_inside(entry.path, entry.text);"),
     # init and priv: the groups of single commands
-    ("init", "command.cc", "if (const auto done = enter_groups(prepared); !done) return done.error();", ""),
-    ("init", "session.cc", "const bool stays = number == EEXIST && existing == Existing::replace &&", "const bool stays = number == EEXIST ||"),
+    ("init", "command.cc", "if (const auto done = enter_groups(prepared); !done) return done.error();",
+     'if (const auto done = enter_groups(prepared); false && !done) return done.error();'),
+    ("init", "session.cc", "const bool stays = number == EEXIST && existing == Existing::replace &&", "const bool stays = (number == EEXIST || existing == Existing::replace) &&"),
     ("priv", "cgroup_end.cc", "if (below) count += TRY(signal_all(below->get()));", ""),
     # supervisor: what is kept of a run
     ("supervisor", "run_folder.cc", "if (live->alive || ::flock(live->file.get(), LOCK_EX | LOCK_NB) != 0) return false;", ""),
@@ -108,7 +111,8 @@ WEAKENINGS = [
     ("plan", "verify_steps.cc", "if (now < last || (now == last && now != kTreeRank)) {", "if (now < last || (false && now == last && now != kTreeRank)) {"),
     ("plan", "verify_steps.cc", 'if (parent != "/" && !folders_.contains(parent)) {', "if (false) {"),
     ("plan", "verify_steps.cc", "if (!refused.empty())", "if (false)"),
-    ("plan", "verify_protections.cc", "disk->store == store &&", "true &&"),
+    ("plan", "verify_protections.cc", "disk->store == store &&",
+     '(true || disk->store == store) &&'),
     # as an ordinary user: whose uid is mapped, and what of process 1 its neighbours reach
     ("priv", "own_space.cc", "if (::geteuid() == 0) return", "if (false) return"),
     ("confine", "profile.cc", 'if (name == "prlimit64") return but_not_for_init(0, prlimit_rules());',
@@ -116,10 +120,13 @@ WEAKENINGS = [
     ("confine", "profile.cc", 'if (name == "setpriority") return priority_rules(PRIO_USER);',
      'if (name == "setpriority") return {{}, kAllow};'),
     ("confine", "profile.cc", 'put("openat", read_only(2));', 'put("openat", read_only(1));'),
-    ("policy", "environment.cc", "word = follows ? std::string(kRedacted)", "word = false ? std::string(kRedacted)"),
-    ("plan", "limits.cc", "if (std::ranges::any_of(held_.cgroup.groups, counts)) return;", "return;"),
+    ("policy", "environment.cc", "word = follows ? std::string(kRedacted)",
+     'word = follows && false ? std::string(kRedacted)'),
+    ("plan", "limits.cc", "if (std::ranges::any_of(held_.cgroup.groups, counts)) return;",
+     'if (std::ranges::any_of(held_.cgroup.groups, counts) || true) return;'),
     ("supervisor", "ending.cc", 'if (facts.cut == Cut::processor_time) hit.emplace_back("cpu");', ""),
-    ("confine", "identity.cc", "if (is_already(uid, gid)) return {};", "if (uid != ~0U) return {};"),
+    ("confine", "identity.cc", "if (is_already(uid, gid)) return {};",
+     'if (is_already(uid, gid) || uid != ~0U) return {};'),
 ]
 
 
