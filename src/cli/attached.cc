@@ -49,7 +49,7 @@ Outcome Attached::run(const plan::Plan& plan, Files files, Part part, base::Fd r
   const bool talked = note(launch(plan, files, part, std::move(roots), std::move(secrets))) &&
                       note(converse(plan, files));
   if (talked && !failed_ && !outcome_.begun) {
-    (void)note(drain());
+    (void)note(streams_->drain(signals_.get()));
     (void)note(fetch_files(plan, files));
   }
   if (talked && !outcome_.begun) (void)note(finish());
@@ -200,24 +200,6 @@ void Attached::note_hidden(std::vector<std::string> paths) {
   outcome_.notes.push_back(
       "came in empty by filesystem.hide: " + base::printable(base::join(paths, ", ")) +
       (count > paths.size() ? ", …" : ""));
-}
-
-// What the command wrote last is still in the pipes; a signal now gives up on whoever does not read
-// it.
-base::Status Attached::drain() {
-  streams_->finish();
-  std::vector<pollfd> polled;
-  while (!streams_->drained()) {
-    polled.assign({{signals_.get(), POLLIN, 0}});
-    streams_->watch(polled);
-    (void)TRY(os::wait_for(polled, streams_->patience()));
-    if (polled[0].revents != 0) break;
-    streams_->act(&polled[1]);
-  }
-  if (const std::string problem = streams_->problem(); !problem.empty()) {
-    return base::fail(base::Kind::system, "output", problem, {});
-  }
-  return {};
 }
 
 base::Status Attached::fetch_files(const plan::Plan& plan, const Files& files) {

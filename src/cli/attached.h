@@ -66,7 +66,6 @@ class Attached {
   void take_over(supervisor::Over over);
   void note_hidden(std::vector<std::string> paths);
   base::Status put_files(const plan::Plan& plan, const Files& files);
-  base::Status drain();
   base::Status fetch_files(const plan::Plan& plan, const Files& files);
   base::Status finish();
   base::Status ask(const supervisor::FromCaller& request);

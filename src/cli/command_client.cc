@@ -23,7 +23,7 @@ CommandOutcome CommandClient::run(const supervisor::Exec& request, std::uint64_t
     if (!status) outcome_.failures.push_back(status.error());
     return status.has_value();
   };
-  if (note(begin(request, limit)) && note(converse())) (void)note(drain());
+  if (note(begin(request, limit)) && note(converse())) (void)note(streams_->drain(signals_.get()));
   if (streams_) {
     outcome_.stdout_bytes = streams_->stdout_bytes();
     outcome_.stderr_bytes = streams_->stderr_bytes();
@@ -85,24 +85,6 @@ base::Status CommandClient::on_message() {
     return {};
   }
   return base::fail(base::Kind::peer, "supervisor", "answered something else", {});
-}
-
-// What the command wrote last is still in the pipes; a signal now gives up on whoever does not
-// read.
-base::Status CommandClient::drain() {
-  streams_->finish();
-  std::vector<pollfd> polled;
-  while (!streams_->drained()) {
-    polled.assign({{signals_.get(), POLLIN, 0}});
-    streams_->watch(polled);
-    (void)TRY(os::wait_for(polled, streams_->patience()));
-    if (polled[0].revents != 0) break;
-    streams_->act(&polled[1]);
-  }
-  if (const std::string problem = streams_->problem(); !problem.empty()) {
-    return base::fail(base::Kind::system, "output", problem, {});
-  }
-  return {};
 }
 
 }  // namespace cli

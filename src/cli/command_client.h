@@ -38,7 +38,6 @@ class CommandClient {
   base::Status converse();
   base::Status on_signal();
   base::Status on_message();
-  base::Status drain();
 
   const World* world_;
   base::Fd signals_;

@@ -51,15 +51,7 @@ base::Result<supervisor::Exec> read_request(const World& world, const Parsed& pa
 base::Status write_report(const ReportFile& file, const supervisor::LiveRun& run,
                           os::Instant started, const CommandOutcome& outcome) {
   if (file.fd() < 0) return {};
-  supervisor::RunReport report;
-  report.version = kVersion;
-  report.run = run.run;
-  report.name = run.name;
-  report.task = run.task;
-  report.tier = run.tier;
-  report.below_advice = run.below_advice;
-  report.unheld = run.unheld;
-  report.policy_sha256 = run.policy_sha256;
+  supervisor::RunReport report = supervisor::report_of(run, kVersion);
   report.started = started;
   report.ended = os::wall_time();
   report.status = static_cast<std::uint32_t>(outcome.status);

@@ -53,31 +53,6 @@ base::Result<std::string> since(const std::string& text) {
   return text.ends_with('Z') ? text.substr(0, text.size() - 1) : text;
 }
 
-// The types of events (contract, Journal).
-constexpr std::array<std::string_view, 23> kTypes = {"run.planned",
-                                                     "run.started",
-                                                     "run.ended",
-                                                     "command.started",
-                                                     "command.ended",
-                                                     "exec",
-                                                     "files.changed",
-                                                     "dns.decision",
-                                                     "egress.decision",
-                                                     "egress.ended",
-                                                     "credential.issued",
-                                                     "credential.used",
-                                                     "credential.refused",
-                                                     "credential.revoked",
-                                                     "limit.hit",
-                                                     "syscall.refused",
-                                                     "policy.changed",
-                                                     "operator.action",
-                                                     "alert",
-                                                     "containment",
-                                                     "events.dropped",
-                                                     "journal.pruned",
-                                                     "checkpoint"};
-
 base::Result<journal::Filter> filter_of(const World& world, const Parsed& parsed) {
   journal::Filter filter;
   if (const auto run = parsed.value("--run")) filter.run = TRY(find_journal(world, *run));
@@ -93,14 +68,14 @@ base::Result<journal::Filter> filter_of(const World& world, const Parsed& parsed
                                (near.empty() ? "" : " (did you mean " + near + ")"),
                            "expected allow, deny, reject or audit");
   }
-  if (filter.type.empty() || std::ranges::find(kTypes, filter.type) != kTypes.end()) return filter;
-  const std::string near = base::closest(filter.type, kTypes);
+  const auto types = journal::event_types();
+  if (filter.type.empty() || std::ranges::find(types, filter.type) != types.end()) return filter;
+  const std::string near = base::closest(filter.type, types);
   return base::bad_input(
       "log: --type",
       "unknown type `" + base::printable(filter.type) + "`" +
           (near.empty() ? "" : " (did you mean " + near + ")"),
-      "expected one of " +
-          base::join(std::vector<std::string>(kTypes.begin(), kTypes.end()), ", "));
+      "expected one of " + base::join(std::vector<std::string>(types.begin(), types.end()), ", "));
 }
 
 std::string_view colour_of(journal::Tone tone) {

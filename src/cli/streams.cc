@@ -133,6 +133,22 @@ int Streams::patience() const {
   return output_.wants_to_wait() || error_.wants_to_wait() ? -1 : 0;
 }
 
+base::Status Streams::drain(int signals) {
+  finish();
+  std::vector<pollfd> polled;
+  while (!drained()) {
+    polled.assign({{signals, POLLIN, 0}});
+    watch(polled);
+    (void)TRY(os::wait_for(polled, patience()));
+    if (polled[0].revents != 0) break;
+    act(&polled[1]);
+  }
+  if (const std::string what = problem(); !what.empty()) {
+    return base::fail(base::Kind::system, "output", what, {});
+  }
+  return {};
+}
+
 bool Streams::over_limit() const {
   return output_.dropped() || error_.dropped();
 }

@@ -78,6 +78,10 @@ class Streams {
   // write.
   [[nodiscard]] int patience() const;
 
+  // finish(), then everything that is left in the pipes; a signal on `signals` (a signalfd) gives
+  // up on whoever does not read. system: poll, or output that could not be written.
+  base::Status drain(int signals);
+
   [[nodiscard]] bool over_limit() const;
   [[nodiscard]] std::uint64_t stdout_bytes() const { return output_.bytes(); }
   [[nodiscard]] std::uint64_t stderr_bytes() const { return error_.bytes(); }

@@ -35,6 +35,9 @@ struct Draft {
   }
 };
 
+// Every type that an event may have (contract, Journal).
+[[nodiscard]] std::span<const std::string_view> event_types();
+
 // Texts that come from inside stand in the journal with their first kMostText bytes (to a whole
 // character), followed by "…[N bytes, sha256 HEX]" of the whole. The journal cuts every string of
 // an event so, and leaves out a `fix` that is longer; producers do it before, to send less.

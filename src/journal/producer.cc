@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "journal/chain.h"
 
@@ -19,7 +20,8 @@ constexpr std::array<std::string_view, 6> kGateway = {"dns.decision",       "egr
 constexpr std::array<std::string_view, 1> kGatewayDetectors = {"dns_names"};
 constexpr std::array<std::string_view, 4> kBroker = {"credential.issued", "credential.used",
                                                      "credential.refused", "credential.revoked"};
-constexpr std::array<std::string_view, 20> kSupervisor = {"run.planned",
+// All there are (contract, Journal); those that the supervisor may write come first.
+constexpr std::array<std::string_view, 23> kEventTypes = {"run.planned",
                                                           "run.started",
                                                           "run.ended",
                                                           "command.started",
@@ -38,14 +40,21 @@ constexpr std::array<std::string_view, 20> kSupervisor = {"run.planned",
                                                           "operator.action",
                                                           "containment",
                                                           "alert",
-                                                          "events.dropped"};
+                                                          "events.dropped",
+                                                          "credential.used",
+                                                          "journal.pruned",
+                                                          "checkpoint"};
+constexpr auto kSupervisor = std::span(kEventTypes).first<20>();
 
-template <std::size_t N>
-bool among(const std::array<std::string_view, N>& types, std::string_view type) {
-  return std::find(types.begin(), types.end(), type) != types.end();
+bool among(std::span<const std::string_view> types, std::string_view type) {
+  return std::ranges::find(types, type) != types.end();
 }
 
 }  // namespace
+
+std::span<const std::string_view> event_types() {
+  return kEventTypes;
+}
 
 bool may_write(std::string_view who, std::string_view type) {
   if (who == "gateway") return among(kGateway, type);

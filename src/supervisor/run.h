@@ -121,6 +121,7 @@ class Run {
   void time_out(Cut why, Clock::time_point now);
   void signal_command(std::uint64_t id, std::uint32_t number);
   void signal_all(std::uint32_t number);
+  [[nodiscard]] LiveRun live() const;  // what others read of the run while it lives
   void write_report(const journal::Summary& summary);
   void record(const journal::Draft& draft);
   [[nodiscard]] base::Result<std::string> trust_bundle();

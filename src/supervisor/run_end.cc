@@ -183,15 +183,7 @@ void Run::report() {
 
 // Of a run that nobody stayed with: whoever is attached writes it instead, with what it saw itself.
 void Run::write_report(const journal::Summary& summary) {
-  RunReport report;
-  report.version = launch_.version;
-  report.run = plan_.run;
-  report.name = plan_.name;
-  report.task = plan_.policy.task;
-  report.tier = policy::to_string(plan_.tier);
-  report.below_advice = plan_.below_advice;
-  report.unheld = plan_.unheld;
-  report.policy_sha256 = plan_.policy_sha256;
+  RunReport report = report_of(live(), launch_.version);
   report.started = started_wall_;
   report.ended = os::wall_time();
   report.status = last_.status;

@@ -88,7 +88,7 @@ std::string report_json(const RunReport& report) {
   return json.text() + "\n";
 }
 
-RunReport lost_report(const LiveRun& run, std::string_view version) {
+RunReport report_of(const LiveRun& run, std::string_view version) {
   RunReport report;
   report.version = version;
   report.run = run.run;
@@ -98,6 +98,11 @@ RunReport lost_report(const LiveRun& run, std::string_view version) {
   report.below_advice = run.below_advice;
   report.unheld = run.unheld;
   report.policy_sha256 = run.policy_sha256;
+  return report;
+}
+
+RunReport lost_report(const LiveRun& run, std::string_view version) {
+  RunReport report = report_of(run, version);
   report.started = {static_cast<std::int64_t>(run.started), 0};
   report.ended = report.started;  // nobody saw when
   report.status = 128 + 9;

@@ -15,29 +15,29 @@ namespace {
 
 constexpr std::size_t kMaxRoots = 8U << 20;
 
-LiveRun live_run(const plan::Plan& plan, const Launch& launch, os::Instant started) {
+}  // namespace
+
+LiveRun Run::live() const {
   LiveRun live;
-  live.run = plan.run;
-  live.name = plan.name;
-  live.kind = plan.session    ? RunKind::session
-              : launch.detach ? RunKind::detached
-                              : RunKind::attached;
-  live.started = static_cast<std::uint64_t>(started.seconds);
+  live.run = plan_.run;
+  live.name = plan_.name;
+  live.kind = plan_.session    ? RunKind::session
+              : launch_.detach ? RunKind::detached
+                               : RunKind::attached;
+  live.started = static_cast<std::uint64_t>(started_wall_.seconds);
   live.supervisor = static_cast<std::uint64_t>(::getpid());
-  live.argv = policy::without_credentials(plan.command.argv);
-  live.task = plan.policy.task;
-  live.tier = policy::to_string(plan.tier);
-  live.below_advice = plan.below_advice;
-  live.unheld = plan.unheld;
-  live.policy_sha256 = plan.policy_sha256;
-  live.output = plan.policy.limits.output;
-  live.disk = plan.policy.limits.disk;
-  live.inodes = plan.policy.limits.inodes;
-  live.hide = plan.policy.filesystem.hide;
+  live.argv = policy::without_credentials(plan_.command.argv);
+  live.task = plan_.policy.task;
+  live.tier = policy::to_string(plan_.tier);
+  live.below_advice = plan_.below_advice;
+  live.unheld = plan_.unheld;
+  live.policy_sha256 = plan_.policy_sha256;
+  live.output = plan_.policy.limits.output;
+  live.disk = plan_.policy.limits.disk;
+  live.inodes = plan_.policy.limits.inodes;
+  live.hide = plan_.policy.filesystem.hide;
   return live;
 }
-
-}  // namespace
 
 base::Status Run::receive_launch() {
   auto message = TRY(caller_.receive());
@@ -81,7 +81,7 @@ base::Status Run::start_parts() {
     TRY_IN("CERCO_STATE_DIR", os::own_folder(plan_.state_dir + folder));
   }
   if (!plan_.name.empty()) name_lock_ = TRY(NameLock::take(plan_.state_dir, plan_.name));
-  folder_ = TRY(RunFolder::make(plan_.state_dir, live_run(plan_, launch_, started_wall_)));
+  folder_ = TRY(RunFolder::make(plan_.state_dir, live()));
   if (launch_.detach && !plan_.session) {
     ring_.emplace(folder_.fd());
     TRY_IN("output", ring_->open());
