@@ -11,15 +11,6 @@
 namespace plan {
 namespace {
 
-std::vector<Lack> all_lacks(const policy::Policy& policy, const HostFacts& host) {
-  std::vector<Lack> lacks = lacks_of_host(host);
-  std::ranges::move(hold_limits(policy.limits, host).lacks, std::back_inserter(lacks));
-  if (resolves_names(policy) && policy.network.resolvers.empty() && host.resolvers.empty()) {
-    lacks.push_back({"a resolver for the names of the egress rules", "set network.resolvers"});
-  }
-  return lacks;
-}
-
 Ability ability(std::string name, const std::vector<Lack>& lacks) {
   Ability out;
   out.name = std::move(name);
@@ -63,13 +54,11 @@ bool speaks_of(const Lack& lack, const std::vector<std::string_view>& words) {
 }  // namespace
 
 std::vector<Ability> tier_abilities(const policy::Policy& policy, const HostFacts& host) {
-  const std::vector<Lack> unbuilt = {{"not carried out yet", ""}};
   std::vector<Ability> tiers;
   for (const policy::Tier tier : {policy::Tier::isolate, policy::Tier::container,
                                   policy::Tier::gvisor, policy::Tier::microvm}) {
-    const bool built = tier == policy::Tier::container;
     tiers.push_back(
-        ability(std::string(policy::to_string(tier)), built ? all_lacks(policy, host) : unbuilt));
+        ability(std::string(policy::to_string(tier)), lacks_of_tier(tier, policy, host)));
   }
   return tiers;
 }
@@ -77,7 +66,7 @@ std::vector<Ability> tier_abilities(const policy::Policy& policy, const HostFact
 // A lack that no one protection stands on (rights, the kernel's age, our own programs) is one of
 // all of them.
 std::vector<Ability> protection_abilities(const policy::Policy& policy, const HostFacts& host) {
-  const std::vector<Lack> lacks = all_lacks(policy, host);
+  const std::vector<Lack> lacks = lacks_of_tier(policy::Tier::container, policy, host);
   std::vector<Lack> common;
   for (const Lack& lack : lacks) {
     const bool single = std::ranges::any_of(

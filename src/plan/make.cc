@@ -74,14 +74,12 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   TRY(check_ask(policy, ask));
 
   const Rights rights = host.root ? Rights::root : Rights::user;
-  HeldLimits held = hold_limits(policy.limits, host);
-  std::vector<Lack> lacks = lacks_of_host(host);
-  std::ranges::move(held.lacks, std::back_inserter(lacks));
+  const policy::Tier tier = TRY(choose_tier(policy, host));
   std::vector<std::string> resolvers = TRY(resolver_list(policy, host));
-  if (resolvers.empty() && resolves_names(policy)) {
-    lacks.push_back({"a resolver for the names of the egress rules", "set network.resolvers"});
+  if (const auto lacks = lacks_of_tier(tier, policy, host); !lacks.empty()) {
+    return std::unexpected(missing(lacks));
   }
-  if (!lacks.empty()) return std::unexpected(missing(lacks));
+  HeldLimits held = hold_limits(policy.limits, host);
 
   Plan plan;
   plan.run = random(kRunId);
@@ -92,7 +90,7 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   }
   if (rights == Rights::user) fit_disk_into_memory(plan.policy.limits, host);
   plan.policy_sha256 = base::sha256(policy::to_json(plan.policy));
-  plan.tier = policy::Tier::container;
+  plan.tier = tier;
   plan.rights = rights;
   plan.below_advice = below_advice(plan);
   plan.unheld = std::move(held.unheld);

@@ -34,6 +34,17 @@ struct Lack {
 // All lacks as one error of kind missing.
 [[nodiscard]] base::Error missing(const std::vector<Lack>& lacks);
 
+// --- tier.cc ---------------------------------------------------------------------------------
+
+// What this host lacks to start that policy in that tier; one that is not built says so.
+[[nodiscard]] std::vector<Lack> lacks_of_tier(policy::Tier tier, const policy::Policy& policy,
+                                              const HostFacts& host);
+// The tier that isolation.tier names, whatever the host lacks for it; for `auto` the one that is
+// advised, or the next stronger one that is here, else the strongest that is, and the container
+// where none is. unsupported: a tier that is not carried out yet.
+[[nodiscard]] base::Result<policy::Tier> choose_tier(const policy::Policy& policy,
+                                                     const HostFacts& host);
+
 // --- limits.cc ---------------------------------------------------------------------------------
 
 struct HeldLimits {

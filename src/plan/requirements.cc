@@ -112,12 +112,7 @@ std::vector<Lack> lacks_of_host(const HostFacts& host) {
 }
 
 base::Status refuse_unbuilt(const Policy& policy) {
-  const policy::Isolation& isolation = policy.isolation;
   const policy::Filesystem& files = policy.filesystem;
-  if (isolation.tier && *isolation.tier != policy::Tier::container) {
-    return base::not_yet(
-        fmt::format("isolation.tier = \"{}\"", policy::to_string(*isolation.tier)));
-  }
   const std::array<std::pair<bool, std::string_view>, 5> unbuilt = {{
       {files.base.kind != policy::BaseKind::host, "filesystem.base other than \"host\""},
       {files.root != policy::RootMode::read_only, "filesystem.root = \"scratch\""},

@@ -91,8 +91,11 @@ class Sandbox {
   [[nodiscard]] virtual base::Status destroy() = 0;
 };
 
-// Starts the container tier: carries out plan.steps in order. On error nothing is left behind and
-// the message names the step.
+// Starts what the plan says in the plan's tier. On error nothing is left behind and the message
+// names the step.
+[[nodiscard]] base::Result<std::unique_ptr<Sandbox>> start(const plan::Plan& plan,
+                                                           const Inputs& inputs);
+// The container tier: carries out plan.steps in order.
 [[nodiscard]] base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan,
                                                                      const Inputs& inputs);
 

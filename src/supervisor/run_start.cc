@@ -128,7 +128,7 @@ base::Result<std::string> Run::trust_bundle() {
 
 base::Status Run::start_sandbox() {
   const sandbox::Inputs inputs = {TRY(trust_bundle()), plan_.helper_dir + "/cerco-init"};
-  sandbox_ = TRY_IN("start sandbox", sandbox::start_container(plan_, inputs));
+  sandbox_ = TRY_IN("start sandbox", sandbox::start(plan_, inputs));
   const std::uint32_t uid = sandbox_->host_uid(1000);
   for (const auto& stream : streams_) {
     // So that /dev/stdout and its like can be opened again inside.

@@ -42,13 +42,17 @@ class Result:
 
 
 class Cerco:
-    """`Cerco(folder)` keeps its state below folder; `prefix` runs it elsewhere (a network namespace)."""
+    """`Cerco(folder)` keeps its state below folder; `prefix` runs it elsewhere (a network namespace).
 
-    def __init__(self, folder, prefix=(), environment=None):
+    `tier` is asked for wherever a run or session starts and its flags name none: what `auto` comes to depends on the
+    machine. None leaves it to the policy."""
+
+    def __init__(self, folder, prefix=(), environment=None, tier="container"):
         self.folder = pathlib.Path(folder)
         self.state = self.folder / "state"
         self.prefix = list(prefix)
         self.environment = dict(environment or {})
+        self.tier = tier
 
     def env(self, more=None):
         env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(self.folder),
@@ -60,7 +64,11 @@ class Cerco:
         return env
 
     def command(self, *args, program="cerco"):
-        return self.prefix + [str(BUILD / program)] + [str(arg) for arg in args]
+        words = [str(arg) for arg in args]
+        verb = 0 if program == "cerco" else 1
+        if self.tier and words[verb:verb + 1] in (["run"], ["start"]) and "--tier" not in words:
+            words[verb + 1:verb + 1] = ["--tier", self.tier]
+        return self.prefix + [str(BUILD / program)] + words
 
     def __call__(self, *args, input=b"", env=None, cwd=None, program="cerco", guard=GUARD):
         done = subprocess.run(self.command(*args, program=program), input=input, capture_output=True, env=self.env(env),
