@@ -231,7 +231,8 @@ base::Status Attached::finish() {
     if (report == nullptr) continue;
     outcome_.summary = report->summary;
     if (report->problem.empty()) return {};
-    return base::fail(base::Kind::system, "clean-up", report->problem, "cerco gc removes the rest");
+    return base::fail(base::Kind::system, "clean-up", report->problem,
+                      "`cerco gc` removes what is left");
   }
 }
 

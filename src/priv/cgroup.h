@@ -56,6 +56,8 @@ class Groups {
   [[nodiscard]] base::Status thaw() const;
   // SIGKILL to every process in the groups, at once.
   [[nodiscard]] base::Status kill() const;
+  // The processes that no signal ends, since they sleep in the kernel: number, name and where.
+  [[nodiscard]] std::vector<std::string> sleepers() const;
   // Kills, waits until no process is left, and removes the folders. Idempotent.
   [[nodiscard]] base::Status remove();
 

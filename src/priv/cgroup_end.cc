@@ -55,6 +55,26 @@ base::Result<int> signal_all(int folder) {
   return count;
 }
 
+std::string small_file(const std::string& path) {
+  const auto fd = os::open(path, O_RDONLY, 0);
+  return fd ? os::read_all(fd->get(), 4096, path).value_or(std::string()) : std::string();
+}
+
+// Number, name and place in the kernel of a process that sleeps there uninterruptibly (proc(5)); ""
+// for any other.
+std::string sleeper(std::uint64_t pid) {
+  const std::string folder = fmt::format("/proc/{}/", pid);
+  // "pid (name) state …": the name may hold anything, so the last parenthesis counts.
+  const std::string stat = small_file(folder + "stat");
+  const auto end = stat.rfind(") D ");
+  const auto begin = stat.find('(');
+  if (end == std::string::npos || begin > end) return {};
+  const std::string name = base::printable(stat.substr(begin + 1, end - begin - 1));
+  const std::string place = small_file(folder + "wchan");
+  if (place.empty() || place == "0") return fmt::format("{} ({})", pid, name);
+  return fmt::format("{} ({}, in {})", pid, name, base::printable(place));
+}
+
 }  // namespace
 
 base::Status freeze_group(int folder, bool v2) {
@@ -74,11 +94,13 @@ base::Status thaw_group(int folder, bool v2) {
 base::Status kill_group(int folder, bool v2) {
   if (v2) return write_group_file(folder, "cgroup.kill", "1");
   // Frozen, no process can fork faster than it is killed, nor end and leave its number to another.
-  const bool freezer = ::faccessat(folder, "freezer.state", F_OK, 0) == 0;
+  bool freezer = ::faccessat(folder, "freezer.state", F_OK, 0) == 0;
   for (int round = 0; round < kRounds; ++round) {
-    if (freezer) TRY(freeze_group(folder, false));
+    // One that sleeps in the kernel never stands still; the others are killed all the same.
+    const bool still = freezer && freeze_group(folder, false);
     const auto count = signal_all(folder);
     if (freezer) TRY(thaw_group(folder, false));
+    freezer = still;
     if (!count) return std::unexpected(count.error());
     if (*count == 0) return {};
     pause_for(round);
@@ -132,6 +154,19 @@ base::Status Groups::kill() const {
   return kill_group(group->folder.get(), group->kind == Hierarchy::v2);
 }
 
+std::vector<std::string> Groups::sleepers() const {
+  std::vector<std::string> all;
+  const Group* group = ending();
+  if (group == nullptr) return all;
+  const auto text = read_at(group->folder.get(), "cgroup.procs");
+  if (!text) return all;
+  for (const auto line : base::split(*text, '\n')) {
+    std::string found = sleeper(base::parse_number(line).value_or(0));
+    if (!found.empty()) all.push_back(std::move(found));
+  }
+  return all;
+}
+
 base::Status Groups::remove() {
   if (groups_.empty()) return {};
   TRY(kill());
@@ -172,13 +207,15 @@ base::Result<std::uint64_t> collect_groups(Badge, const std::string& parent) {
   const auto names = os::list_folder(parent);
   if (!names) return std::uint64_t{0};
   std::uint64_t removed = 0;
+  base::Status all;  // the first that would not go; the others go all the same
   for (const auto& name : *names) {
     if (!name.starts_with(kGroupPrefix)) continue;
     const auto gone = remove_abandoned_group(parent + "/" + name);
     if (!gone && gone.error().number == EBUSY) continue;  // its owner lives
-    if (!gone) return std::unexpected(gone.error());
-    ++removed;
+    if (gone) ++removed;
+    if (!gone && all) all = gone;
   }
+  if (!all) return std::unexpected(all.error());
   return removed;
 }
 

@@ -75,15 +75,28 @@ journal::Draft operator_action(std::string_view action) {
   return draft("operator.action", base::JsonObject().add("action", action));
 }
 
+namespace {
+
+base::JsonObject own_alert(std::string_view detector, std::string_view text) {
+  return base::JsonObject()
+      .add("detector", detector)
+      .add("severity", "high")
+      .raw("evidence", "[]")
+      .add("action", "alert")
+      .add("text", text);
+}
+
+}  // namespace
+
 journal::Draft part_lost(std::string_view who) {
-  return draft("alert", base::JsonObject()
-                            .add("detector", "part_lost")
-                            .add("severity", "high")
-                            .raw("evidence", "[]")
-                            .add("action", "alert")
-                            .add("part", who)
-                            .add("text", std::string(who) +
-                                             " ended before the run; what it served is refused"));
+  return draft(
+      "alert",
+      own_alert("part_lost", std::string(who) + " ended before the run; what it served is refused")
+          .add("part", who));
+}
+
+journal::Draft left_over(const base::Error& error) {
+  return draft("alert", own_alert("left_over", error.line()));
 }
 
 journal::Draft refusals_dropped(std::string_view of, std::uint64_t count) {

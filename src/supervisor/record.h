@@ -25,6 +25,8 @@ namespace supervisor {
 [[nodiscard]] journal::Draft containment(const journal::Alarm& alarm);
 [[nodiscard]] journal::Draft operator_action(std::string_view action);
 [[nodiscard]] journal::Draft part_lost(std::string_view who);
+// What the sandbox's end could not remove.
+[[nodiscard]] journal::Draft left_over(const base::Error& error);
 [[nodiscard]] journal::Draft refusals_dropped(std::string_view of, std::uint64_t count);
 [[nodiscard]] journal::Draft run_ended(const Ending& ending, std::uint32_t status,
                                        const Usage& usage,

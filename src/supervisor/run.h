@@ -54,7 +54,7 @@ class Run {
   void tell_not_started();
   void await_finish();
   void finish_journal();
-  [[nodiscard]] journal::Summary journal_summary();
+  [[nodiscard]] std::optional<journal::Summary> journal_summary();
   void end_journal();
 
   // What the loop does with each thing that becomes readable.
@@ -188,7 +188,9 @@ class Run {
   bool caller_gone_ = false;
   bool detached_ = false;  // the caller was told Begun and is gone
   bool journal_lost_ = false;
-  bool journal_finishing_ = false;  // it was told to end, and its Summary is due
+  bool journal_finishing_ = false;
+  bool journal_silent_ =
+      false;  // it did not answer its end  // it was told to end, and its Summary is due
   bool network_cut_ = false;
 };
 

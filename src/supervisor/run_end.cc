@@ -105,7 +105,10 @@ void Run::serve_taking() {
 
 // First whoever can act is gone, then what they said last goes on record.
 void Run::close_down() {
-  if (const auto gone = sandbox_->end(); !gone) notes_.push_back(gone.error().line());
+  if (const auto gone = sandbox_->end(); !gone) {
+    notes_.push_back(gone.error().line());
+    record(left_over(gone.error()));
+  }
   drain_gateway();
   retire_broker();
   const sandbox::Counters& counted = facts_.counters;
@@ -159,21 +162,28 @@ void Run::finish_journal() {
                        ipc::send_value(journal_.control, journal::ToJournal(journal::Finish{}), {});
 }
 
-journal::Summary Run::journal_summary() {
-  while (journal_finishing_) {
+std::optional<journal::Summary> Run::journal_summary() {
+  while (journal_finishing_ && answers(journal_.control, kPatienceMs)) {
     auto answer = receive<journal::FromJournal>(journal_.control, "journal");
     if (!answer) break;
     if (auto* summary = std::get_if<journal::Summary>(&*answer)) return std::move(*summary);
   }
-  return {};
+  return std::nullopt;
 }
 
 void Run::report() {
   Report last;
   if (sandbox_) {
-    if (const auto gone = sandbox_->end(); !gone) last.problem = gone.error().line();
+    // Told already where the end was tried before.
+    const auto gone = sandbox_->end();
+    if (!gone && notes_.empty()) last.problem = gone.error().line();
   }
-  last.summary = journal_summary();
+  if (auto summary = journal_summary()) {
+    last.summary = std::move(*summary);
+  } else if (journal_finishing_) {
+    journal_silent_ = true;
+    if (last.problem.empty()) last.problem = "the journal did not say how it ends, and is killed";
+  }
   if (caller_gone_ && command_started_) write_report(last.summary);
   name_lock_.release();
   folder_.close();
@@ -205,7 +215,8 @@ void Run::end_journal() {
   journal_.control = {};
   if (!journal_.child.running()) return;
   pollfd ended = {journal_.child.pidfd(), POLLIN, 0};
-  (void)::poll(&ended, 1, kPatienceMs);
+  // One that did not answer is not waited for again.
+  if (!journal_silent_) (void)::poll(&ended, 1, kPatienceMs);
   journal_ = {};
 }
 

@@ -13,8 +13,6 @@ namespace sandbox {
 
 namespace {
 
-constexpr int kEndWaitMs = 10'000;
-
 std::uint64_t cpu_ms(const priv::Groups& groups) {
   if (groups.has("cpuacct", priv::Hierarchy::v1)) {
     return groups.value("cpuacct", "cpuacct.usage", {}) / 1'000'000;
@@ -88,18 +86,27 @@ base::Status Container::cut_network() {
                                      priv::cut_rules(held_.network));
 }
 
+std::unexpected<base::Error> Container::not_ended() const {
+  const std::string asleep = base::join(held_.groups.sleepers(), ", ");
+  if (asleep.empty()) return base::system_error("wait for the sandbox's end", ETIMEDOUT);
+  return base::fail(base::Kind::system, "wait for the sandbox's end",
+                    "in uninterruptible wait, so that no signal ends it: process " + asleep,
+                    "`cerco gc` removes what is left once the kernel lets it go");
+}
+
 // Init is pid 1 of its namespace: the kernel lets nobody see its end before every other process of
 // the namespace is gone and reaped.
 base::Status Container::end_processes() {
   if (!held_.init.running()) return {};
+  const int patience = std::exchange(patience_ms_, 0);
   const auto killed = held_.groups.kill();
   held_.init.kill(SIGKILL);
   pollfd ended = {held_.init.pidfd(), POLLIN, 0};
   int ready = -1;
   do {
-    ready = ::poll(&ended, 1, kEndWaitMs);
+    ready = ::poll(&ended, 1, patience);
   } while (ready < 0 && errno == EINTR);
-  if (ready <= 0) return base::system_error("wait for the sandbox's end", ETIMEDOUT);
+  if (ready <= 0) return not_ended();
   if (const auto status = held_.init.wait(); !status) return std::unexpected(status.error());
   return killed;
 }

@@ -50,9 +50,11 @@ class Container final : public Sandbox {
 
  private:
   [[nodiscard]] base::Status end_processes();
+  [[nodiscard]] std::unexpected<base::Error> not_ended() const;
 
   Holdings held_;
-  Counters last_;  // from before the end
+  Counters last_;             // from before the end
+  int patience_ms_ = 10'000;  // for the last process; none once it was in vain
 };
 
 }  // namespace sandbox
