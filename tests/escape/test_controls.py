@@ -172,6 +172,15 @@ def attack(row, place, cerco, without):
     return cerco.run(*fill(row.flags), "--in", f"{place['probe']}:probe", "--", "./probe", *fill(row.attack), without=without)
 
 
+def outcome(result):
+    """In words that are the same on every machine."""
+    word = result.text.split(maxsplit=1)[0] if result.text.strip() else ""
+    return word if re.fullmatch(r"GOT|E[A-Z]+", word) else f"status {result.status}"
+
+
+OUTCOMES = {}  # protection → with everything in place, with it taken out
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_taken_out_the_attack_gets_through(shared_cerco, place, name):
     row = ROWS[name]
@@ -184,6 +193,42 @@ def test_taken_out_the_attack_gets_through(shared_cerco, place, name):
             assert result.status != 125 and not row.through(result), (f"{kept} alone does not hold", result)
     weak = attack(row, place, shared_cerco, row.without)
     assert row.through(weak), weak
+    both = (outcome(whole), outcome(weak))
+    OUTCOMES[name] = both if both[0] != both[1] else ("does not show", "shows")
+
+
+TABLE = ROOT / "docs/protections.md"
+HEAD = """# Protections
+
+Each protection of plan::Protection is taken out alone, by a program that only tests build, and the attack that it stops then gets
+through. This is the table of the last run: `CERCO_WRITE=1 python3 -m pytest tests/escape/test_controls.py` writes it. The first part is run
+here, with the attempts of tests/escape/probe.c; where further layers stop the same attack they are taken out with it, and each of them alone
+is shown to hold. The second part names the test that takes the protection out.
+
+| protection | taken out with | attack | in place | taken out |
+|---|---|---|---|---|
+"""
+SECOND = """
+| protection | test |
+|---|---|
+"""
+
+
+def row_of(name, results):
+    row = ROWS[name]
+    words = " ".join(row.attack[:4] if row.attack != HOG else ("python3", "-c", "256 MiB of memory where 64 are allowed"))
+    return f"| {name} | {', '.join(row.without[1:]) or '–'} | `{words}` | {' | '.join(results)} |\n"
+
+
+def test_the_table_of_protections():
+    if os.environ.get("CERCO_WRITE") and len(OUTCOMES) == len(ROWS):
+        elsewhere = "".join(f"| {name} | {node} |\n" for name, node in sorted(ELSEWHERE.items()))
+        TABLE.write_text(HEAD + "".join(row_of(name, OUTCOMES[name]) for name in sorted(ROWS)) + SECOND + elsewhere)
+    text = TABLE.read_text()
+    for name in ROWS:
+        assert row_of(name, ()).removesuffix(" |\n") in text, name
+    for name, node in ELSEWHERE.items():
+        assert f"| {name} | {node} |\n" in text, name
 
 
 def throttled(process):
