@@ -13,21 +13,6 @@
 namespace cli {
 namespace {
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
-std::string list_of(const std::vector<std::string>& texts) {
-  std::vector<std::string> items;
-  for (const std::string& text : texts) items.push_back(quoted(text));
-  return "[" + base::join(items, ", ") + "]";
-}
-
 std::string place_of(const policy::Egress& rule) {
   return fmt::format("{}{} {} {} {}", rule.host, rule.tcp, fmt::join(rule.ports, ","),
                      rule.tls_only, base::join(rule.methods, ","));
@@ -37,18 +22,6 @@ bool is_lifted_or_refused(const journal::Members& members, std::string_view type
   const std::string verdict = members.text("verdict");
   if (type == "dns.decision") return verdict == "deny";
   return type == "egress.decision" && (verdict == "deny" || verdict == "audit");
-}
-
-std::string rule_text(const policy::Egress& rule) {
-  if (!rule.tcp.empty()) return fmt::format("[[egress]]\ntcp = {}\n", quoted(rule.tcp));
-  std::string out = fmt::format("[[egress]]\nhost = {}\n", quoted(rule.host));
-  if (rule.host == policy::kHostName || rule.ports != std::vector<std::uint16_t>{443})
-    out += fmt::format("ports = [{}]\n", fmt::join(rule.ports, ", "));
-  if (rule.tls_only) out += "tls_only = true\n";
-  if (!rule.methods.empty()) out += fmt::format("methods = {}\n", list_of(rule.methods));
-  if (!rule.paths.empty()) out += fmt::format("paths = {}\n", list_of(rule.paths));
-  if (rule.encoded_slash) out += "encoded_slash = true\n";
-  return out;
 }
 
 }  // namespace
@@ -117,7 +90,7 @@ std::string Suggestion::text() const {
   for (const Rule* rule : compatible()) {
     out += fmt::format("\n# asked for {} time{}{}\n", rule->count, rule->count == 1 ? "" : "s",
                        rule->more_paths ? ", with more paths than are listed" : "");
-    out += rule_text(rule->egress);
+    out += policy::rule_text(rule->egress);
   }
   if (more_ != 0) out += fmt::format("\n# and {} more, to other places\n", more_);
   return out;
@@ -127,7 +100,7 @@ std::string Suggestion::json() const {
   std::vector<std::string> items;
   for (const Rule* rule : compatible()) {
     items.push_back(base::JsonObject()
-                        .add("rule", rule_text(rule->egress))
+                        .add("rule", policy::rule_text(rule->egress))
                         .add("count", rule->count)
                         .add("chosen_by", "code inside")
                         .add("whole", !rule->more_paths)

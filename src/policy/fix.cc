@@ -2,9 +2,16 @@
 #include "policy/fix.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
 
 namespace policy {
 namespace {
+
+constexpr std::uint16_t kTls = 443;
+constexpr std::uint16_t kPlain = 80;
 
 // Quoted for TOML; what is quoted here has no control character (hosts, methods, canonical paths).
 std::string quoted(std::string_view text) {
@@ -16,58 +23,78 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
+std::string list_of(const std::vector<std::string>& texts) {
+  std::vector<std::string> items;
+  for (const std::string& text : texts) items.push_back(quoted(text));
+  return "[" + base::join(items, ", ") + "]";
+}
+
 bool is_token(std::string_view method) {
   if (method.empty() || method.size() > 32) return false;
-  for (char c : method) {
-    if (!(c >= 'A' && c <= 'Z') && c != '-') return false;
-  }
-  return true;
+  return std::ranges::all_of(method, [](char c) { return (c >= 'A' && c <= 'Z') || c == '-'; });
 }
 
-// The start of a rule for that host, port and scheme; "" where no rule lets the port carry it.
-std::string place_of(const Request& request) {
-  constexpr std::uint16_t kTls = 443;
-  constexpr std::uint16_t kPlain = 80;
+// A rule for that host, port and scheme; nothing where no rule lets the port carry it.
+std::optional<Egress> place_of(const Request& request) {
   const bool own = request.host.name == kHostName;
   const bool tls = request.scheme == Scheme::tls;
-  if (!own && request.port == (tls ? kPlain : kTls)) return "";
-  std::string out = fmt::format("[[egress]]\nhost = {}\n", quoted(request.host.name));
-  if (own || request.port != kTls) out += fmt::format("ports = [{}]\n", request.port);
-  if (!own && tls && request.port != kTls) out += "tls_only = true\n";
-  return out;
+  if (!own && request.port == (tls ? kPlain : kTls)) return std::nullopt;
+  Egress rule;
+  rule.host = request.host.name;
+  rule.ports = {request.port};
+  rule.tls_only = !own && tls && request.port != kTls;
+  return rule;
 }
 
-// A path becomes a pattern that matches it alone; `*` stands encoded in a canonical path.
-std::string inspected(const Request& request, const std::vector<std::string>& methods) {
-  std::string list;
+// Narrows the rule to the request; whether that can be. A path becomes a pattern that matches it
+// alone; `*` stands encoded in a canonical path.
+bool narrow(Egress& rule, const Request& request, const std::vector<std::string>& methods) {
+  if (!std::ranges::all_of(methods, is_token)) return false;
   for (const std::string& method : methods) {
-    if (!is_token(method)) return "";
-    list += (list.empty() ? "" : ", ") + quoted(method == "HEAD" ? "GET" : method);
+    rule.methods.push_back(method == "HEAD" ? "GET" : method);
   }
-  std::string out = fmt::format("methods = [{}]\npaths = [{}]\n", list, quoted(request.path));
-  if (request.path.contains("%2F")) out += "encoded_slash = true\n";
-  return out;
+  rule.paths = {request.path};
+  rule.encoded_slash = request.path.contains("%2F");
+  return true;
 }
 
 }  // namespace
 
-std::string fix_host(const Request& request) {
-  std::string out = place_of(request);
-  if (!out.empty() && request.scheme == Scheme::http && !request.path.empty())
-    out += inspected(request, {request.method});
+std::string rule_text(const Egress& rule) {
+  if (!rule.tcp.empty()) return fmt::format("[[egress]]\ntcp = {}\n", quoted(rule.tcp));
+  std::string out = fmt::format("[[egress]]\nhost = {}\n", quoted(rule.host));
+  // The host's own services have no port by default.
+  if (rule.host == kHostName || rule.ports != std::vector{kTls}) {
+    out += fmt::format("ports = [{}]\n", fmt::join(rule.ports, ", "));
+  }
+  if (rule.tls_only) out += "tls_only = true\n";
+  if (!rule.methods.empty()) out += fmt::format("methods = {}\n", list_of(rule.methods));
+  if (!rule.paths.empty()) out += fmt::format("paths = {}\n", list_of(rule.paths));
+  if (rule.encoded_slash) out += "encoded_slash = true\n";
   return out;
+}
+
+std::string fix_host(const Request& request) {
+  std::optional<Egress> rule = place_of(request);
+  if (!rule) return "";
+  if (request.scheme == Scheme::http && !request.path.empty()) {
+    narrow(*rule, request, {request.method});
+  }
+  return rule_text(*rule);
 }
 
 std::string fix_raw(const Request& request) {
   const std::string& host = request.host.name;
   const std::string place = host.contains(':') ? "[" + host + "]" : host;
-  return fmt::format("[[egress]]\ntcp = {}\n", quoted(fmt::format("{}:{}", place, request.port)));
+  Egress rule;
+  rule.tcp = fmt::format("{}:{}", place, request.port);
+  return rule_text(rule);
 }
 
 std::string fix_request(const Request& request, const std::vector<std::string>& methods) {
-  const std::string rest = inspected(request, methods);
-  const std::string place = place_of(request);
-  return rest.empty() || request.path.empty() || place.empty() ? "" : place + rest;
+  std::optional<Egress> rule = place_of(request);
+  if (!rule || request.path.empty() || !narrow(*rule, request, methods)) return "";
+  return rule_text(*rule);
 }
 
 }  // namespace policy

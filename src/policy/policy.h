@@ -451,6 +451,9 @@ struct Verdict {
 // is on.
 [[nodiscard]] bool reaches_beyond_rules(const Policy& policy);
 
+// One rule as the shortest TOML that says it: its place, methods and paths; limits are left out.
+[[nodiscard]] std::string rule_text(const Egress& rule);
+
 // The path of a request target in its one canonical form, or bad_input where two parsers could
 // read it differently: "//", "/./", "/../", encoded dots, %00, %zz, raw non-ASCII, a backslash, and
 // %2F unless `encoded_slash`. The query is cut off.
