@@ -17,6 +17,7 @@ endfunction()
 
 cerco_program(cerco MAIN src/main/cerco_main.cc DEPENDS cli STATIC_RUNTIME)
 cerco_program(cerco-journal MAIN src/main/journal_main.cc DEPENDS journal STATIC_RUNTIME)
+cerco_program(cerco-tunnel MAIN src/main/tunnel_main.cc DEPENDS tunnel STATIC_RUNTIME)
 cerco_program(cerco-gateway MAIN src/main/gateway_main.cc DEPENDS gateway)
 cerco_program(cerco-broker MAIN src/main/broker_main.cc DEPENDS broker)
 # cerco with single protections taken out of its plan, for the tests' positive controls; never installed.
@@ -27,7 +28,8 @@ cerco_program(cerco-without MAIN tests/support/without_main.cc DEPENDS cli STATI
 file(GLOB init_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/init/*.cc)
 list(FILTER init_sources EXCLUDE REGEX "_test\\.cc$")
 foreach(need confine/calls confine/capabilities confine/compile confine/identity confine/ours confine/profile
-        confine/seccomp os/files os/socket base/error base/fd base/text base/wire)
+        confine/seccomp os/files os/socket tunnel/channel tunnel/serve tunnel/words
+        base/error base/fd base/text base/wire)
   list(APPEND init_sources ${CMAKE_SOURCE_DIR}/src/${need}.cc)
 endforeach()
 add_executable(cerco-init ${CMAKE_SOURCE_DIR}/src/main/init_main.cc ${CMAKE_SOURCE_DIR}/src/main/init_runtime.cc
@@ -36,7 +38,7 @@ target_link_libraries(cerco-init PRIVATE cerco_flags_static)
 
 # What ./quickstart builds: all that a person needs, and no test.
 add_custom_target(programs)
-foreach(program cerco cerco-init cerco-journal cerco-gateway cerco-broker)
+foreach(program cerco cerco-init cerco-tunnel cerco-journal cerco-gateway cerco-broker)
   if(TARGET ${program})
     add_dependencies(programs ${program})
   endif()

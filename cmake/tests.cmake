@@ -9,7 +9,7 @@ if(CERCO_SANITIZE)
   find_library(CERCO_GTEST_MAIN gtest_main REQUIRED)
 endif()
 
-foreach(module base os priv confine policy plan ipc http journal host workspace sandbox init gateway broker
+foreach(module base os priv confine policy plan ipc http journal host workspace sandbox tunnel init gateway broker
         supervisor attack cli)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${module}/*_test.cc)
   if(NOT sources)
@@ -23,6 +23,9 @@ foreach(module base os priv confine policy plan ipc http journal host workspace 
                                CERCO_BUILD_DIR="${CMAKE_BINARY_DIR}")
     if(TARGET cerco-init)
       add_dependencies(${module}_tests cerco-init)
+    endif()
+    if(module MATCHES "^(tunnel|init|sandbox)$" AND TARGET cerco-tunnel)
+      add_dependencies(${module}_tests cerco-tunnel)
     endif()
     if(module STREQUAL "gateway" AND TARGET cerco-gateway)
       add_dependencies(gateway_tests cerco-gateway)  # process_test starts it

@@ -59,6 +59,7 @@ using Outcome = std::expected<void, Failure>;
 inline constexpr std::uint32_t kGatewayId = 1879044096;
 inline constexpr std::uint32_t kBrokerId = 1879044097;
 inline constexpr std::uint32_t kJournalId = 1879044098;
+inline constexpr std::uint32_t kTunnelId = 1879044099;
 
 // --- Capabilities ------------------------------------------------------------------------------
 
@@ -103,8 +104,9 @@ inline constexpr Capabilities kNone = 0;
 // program: what runs under it was loaded before. `strict_program` is the same for a program that is
 // executed: one process with one thread, which reads files and computes.
 enum class Profile { strict, standard, debug, browser, strict_program };
-// For our own processes; `files` serves a file session inside the sandbox.
-enum class Own { gateway, broker, journal, files };
+// For our own processes; `files` serves a file session inside the sandbox, `tunnel` is either end
+// of a tunnel.
+enum class Own { gateway, broker, journal, files, tunnel };
 
 using Filter = std::vector<sock_filter>;
 enum class Arch { x86_64, aarch64 };

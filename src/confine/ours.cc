@@ -62,6 +62,8 @@ constexpr std::string_view kFiles[] = {"fchmod",     "fstatfs",   "getdents64", 
                                        "newfstatat", "openat",    "openat2",    "pread64",
                                        "readlinkat", "symlinkat", "unlinkat",   "dup",
                                        "recvfrom",   "sendto",    "umask"};
+// Carries bytes between descriptors that it was given, and makes pipes and pairs of sockets.
+constexpr std::string_view kTunnel[] = {"fchmod", "getsockopt", "shutdown", "socketpair"};
 // Looking at paths by the C library for things that it can do without (time zones, locales,
 // settings).
 constexpr std::string_view kPaths[] = {
@@ -82,6 +84,8 @@ Names names(Own own) {
       return kJournal;
     case Own::files:
       return kFiles;
+    case Own::tunnel:
+      return kTunnel;
   }
   std::abort();
 }
@@ -151,7 +155,7 @@ Filter filter(Own own, Arch arch, Build build) {
   Listing listing(table, arch);
   listing.put_all(kPaths, error(EACCES));
   listing.put_all(kAll, kAllow);
-  if (own != Own::files) listing.put_all(kWaiting, kAllow);
+  if (own != Own::files && own != Own::tunnel) listing.put_all(kWaiting, kAllow);
   listing.put("mmap", no_execution());
   listing.put("mprotect", no_execution());
   listing.put("fcntl", fcntl_rules());

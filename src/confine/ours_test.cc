@@ -20,7 +20,7 @@
 namespace confine {
 namespace {
 
-constexpr std::array kOurs = {Own::gateway, Own::broker, Own::journal, Own::files};
+constexpr std::array kOurs = {Own::gateway, Own::broker, Own::journal, Own::files, Own::tunnel};
 constexpr std::uint32_t kMachine = AUDIT_ARCH_X86_64;
 using Args = std::array<std::uint64_t, 6>;
 
@@ -79,7 +79,7 @@ TEST(OwnFilter, memory_never_becomes_executable) {
 }
 
 TEST(OwnFilter, only_the_gateway_makes_sockets_and_only_for_the_internet) {
-  for (const Own own : {Own::broker, Own::journal, Own::files}) {
+  for (const Own own : {Own::broker, Own::journal, Own::files, Own::tunnel}) {
     for (const std::uint64_t family : {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK}) {
       EXPECT_FALSE(allows(release(own), SYS_socket, {family, SOCK_STREAM, 0, 0, 0, 0}));
     }
@@ -98,7 +98,7 @@ TEST(OwnFilter, only_the_gateway_makes_sockets_and_only_for_the_internet) {
 }
 
 TEST(OwnFilter, paths_are_quietly_refused_to_those_without_any) {
-  for (const Own own : {Own::gateway, Own::broker}) {
+  for (const Own own : {Own::gateway, Own::broker, Own::tunnel}) {
     for (const std::uint64_t nr : {SYS_openat, SYS_open, SYS_stat, SYS_readlink, SYS_newfstatat}) {
       EXPECT_EQ(evaluate(release(own), static_cast<std::uint32_t>(nr), kMachine, {}),
                 SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(EACCES));
@@ -216,7 +216,7 @@ TEST_F(ShutIn, what_cannot_be_given_up_is_an_error) {
 }
 
 TEST_F(ShutIn, each_of_ours_can_shut_itself_in) {
-  for (const Own own : {Own::gateway, Own::broker, Own::journal}) {
+  for (const Own own : {Own::gateway, Own::broker, Own::journal, Own::tunnel}) {
     const Ended ended = in_child([&] {
       if (!shut_in(own, kGatewayId, {})) return 98;
       std::vector<std::string> some(1000, std::string(1000, 'x'));  // memory is still to be had

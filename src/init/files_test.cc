@@ -104,7 +104,7 @@ void make_deep(const std::string& root, int depth, const std::string& name,
   ASSERT_TRUE(file.open());
 }
 
-class FilesTest : public testing::Test {
+class FilesTest : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
     const auto ready = inside_.control.hear<frame::FromInit>();
@@ -119,12 +119,12 @@ class FilesTest : public testing::Test {
     const Outcome out = run_to_end(inside_, exec);
     ASSERT_EQ(out.ended.code, 0U) << out.output;
   }
-  Inside inside_;
+  Inside inside_{GetParam()};
   HostEnd session_;
   std::string mnt_;
 };
 
-TEST_F(FilesTest, what_is_put_is_there_as_the_workloads_own) {
+TEST_P(FilesTest, what_is_put_is_there_as_the_workloads_own) {
   EXPECT_EQ(put_folder(session_, "a"), 0);
   EXPECT_EQ(put(session_, "a/f", "content"), 0);
   EXPECT_EQ(put(session_, "a/empty", ""), 0);
@@ -139,7 +139,7 @@ TEST_F(FilesTest, what_is_put_is_there_as_the_workloads_own) {
   }
 }
 
-TEST_F(FilesTest, modes_are_as_said_but_never_set_user_id) {
+TEST_P(FilesTest, modes_are_as_said_but_never_set_user_id) {
   session_.say(FileFrame(frame::PutFile{"x", 07755, 0}), {});
   EXPECT_EQ(answer(session_), 0);
   session_.say(FileFrame(frame::PutFolder{"d", 07700}), {});
@@ -151,7 +151,7 @@ TEST_F(FilesTest, modes_are_as_said_but_never_set_user_id) {
   EXPECT_EQ(about.st_mode & 07777, 0700U);
 }
 
-TEST_F(FilesTest, nothing_is_replaced) {
+TEST_P(FilesTest, nothing_is_replaced) {
   EXPECT_EQ(put(session_, "f", "first"), 0);
   EXPECT_EQ(put(session_, "f", "second"), EEXIST);
   EXPECT_EQ(put_folder(session_, "f"), EEXIST);
@@ -164,7 +164,7 @@ TEST_F(FilesTest, nothing_is_replaced) {
 }
 
 // Up to 16 puts are on their way before the first answer is read.
-TEST_F(FilesTest, puts_are_answered_in_order) {
+TEST_P(FilesTest, puts_are_answered_in_order) {
   for (int i = 0; i < 16; ++i) {
     session_.say(FileFrame(frame::PutFile{i % 4 == 3 ? "0" : std::to_string(i), 0644, 3}), {});
     session_.say(FileFrame(frame::Data{"abc"}), {});
@@ -173,7 +173,7 @@ TEST_F(FilesTest, puts_are_answered_in_order) {
 }
 
 // What `cerco cp` puts goes in the place of files and links, never through them, and of no folder.
-TEST_F(FilesTest, what_is_there_is_replaced_where_that_is_asked_for) {
+TEST_P(FilesTest, what_is_there_is_replaced_where_that_is_asked_for) {
   auto pair = os::socket_pair(SOCK_SEQPACKET);
   ASSERT_TRUE(pair);
   const frame::ServeFiles serve = {1000, 1000, "/mnt", frame::Existing::replace};
@@ -200,7 +200,7 @@ TEST_F(FilesTest, what_is_there_is_replaced_where_that_is_asked_for) {
 }
 
 // E69, E71 and the like from the host's side: no path leaves the root.
-TEST_F(FilesTest, no_path_leaves_the_root) {
+TEST_P(FilesTest, no_path_leaves_the_root) {
   ASSERT_EQ(put_folder(session_, "sub"), 0);
   HostEnd session = files(inside_, "/mnt/sub");
   ASSERT_EQ(put_link(session, "up", ".."), 0);
@@ -231,7 +231,7 @@ TEST_F(FilesTest, no_path_leaves_the_root) {
   EXPECT_EQ(content_of(mnt_ + "/x"), "through\n");
 }
 
-TEST_F(FilesTest, it_has_the_workloads_rights_only) {
+TEST_P(FilesTest, it_has_the_workloads_rights_only) {
   ASSERT_EQ(::mkdir((mnt_ + "/roots").c_str(), 0700), 0);
   std::ofstream(mnt_ + "/roots/secret") << "of root";
   EXPECT_EQ(put(session_, "roots/x", "x"), EACCES);
@@ -241,7 +241,7 @@ TEST_F(FilesTest, it_has_the_workloads_rights_only) {
   EXPECT_FALSE(tree.entries.contains("roots/secret"));
 }
 
-TEST_F(FilesTest, a_root_that_cannot_be_had_is_refused) {
+TEST_P(FilesTest, a_root_that_cannot_be_had_is_refused) {
   for (const auto& [root, error] :
        {std::pair("/no/such", ENOENT), std::pair("/root", 0), std::pair("/etc/passwd", ENOTDIR),
         std::pair("/proc/self/root", ELOOP)}) {
@@ -252,7 +252,7 @@ TEST_F(FilesTest, a_root_that_cannot_be_had_is_refused) {
   }
 }
 
-TEST_F(FilesTest, a_full_disk_is_told_and_leaves_no_piece) {
+TEST_P(FilesTest, a_full_disk_is_told_and_leaves_no_piece) {
   session_.say(FileFrame(frame::PutFile{"big", 0644, 10 << 20}), {});
   for (int i = 0; i < 160; ++i) session_.say(FileFrame(frame::Data{std::string(65536, 'x')}), {});
   EXPECT_EQ(answer(session_), ENOSPC);
@@ -260,7 +260,7 @@ TEST_F(FilesTest, a_full_disk_is_told_and_leaves_no_piece) {
   EXPECT_EQ(put(session_, "small", "still works"), 0);
 }
 
-TEST_F(FilesTest, a_session_out_of_step_ends) {
+TEST_P(FilesTest, a_session_out_of_step_ends) {
   HostEnd more = files(inside_, "/mnt");
   more.say(FileFrame(frame::PutFile{"f", 0644, 2}), {});
   more.say(FileFrame(frame::Data{"too much"}), {});
@@ -275,7 +275,7 @@ TEST_F(FilesTest, a_session_out_of_step_ends) {
   EXPECT_EQ(put(session_, "fine", "x"), 0);
 }
 
-TEST_F(FilesTest, a_tree_comes_out_whole) {
+TEST_P(FilesTest, a_tree_comes_out_whole) {
   const std::string odd = "\xff\xfe n\n\"\\";
   const std::string longest(255, 'n');
   inside(
@@ -309,7 +309,7 @@ TEST_F(FilesTest, a_tree_comes_out_whole) {
   EXPECT_LT(place("d/e"), place("d/e/f"));
 }
 
-TEST_F(FilesTest, a_part_of_a_tree_comes_with_its_own_entry) {
+TEST_P(FilesTest, a_part_of_a_tree_comes_with_its_own_entry) {
   inside("mkdir -p a/b; printf x > a/b/f; printf y > a/g");
   const Tree folder = fetch_tree(session_, "a/b");
   EXPECT_EQ(folder.order, (std::vector<std::string>{"a/b", "a/b/f"}));
@@ -320,7 +320,7 @@ TEST_F(FilesTest, a_part_of_a_tree_comes_with_its_own_entry) {
 }
 
 // E75: 5000 folders deep, each with a side folder, so that the way back up is walked again.
-TEST_F(FilesTest, a_very_deep_tree_comes_out) {
+TEST_P(FilesTest, a_very_deep_tree_comes_out) {
   make_deep(mnt_, 5000, "d", "s");
   const Tree tree = fetch_tree(session_, "");
   EXPECT_TRUE(tree.done) << tree.refused.what;
@@ -331,7 +331,7 @@ TEST_F(FilesTest, a_very_deep_tree_comes_out) {
 }
 
 // E75: deeper than a frame can name: what fits comes, the rest is said to be left out.
-TEST_F(FilesTest, names_past_every_frame_are_left_out_and_said) {
+TEST_P(FilesTest, names_past_every_frame_are_left_out_and_said) {
   make_deep(mnt_, 600, std::string(255, 'n'), "s");
   const Tree tree = fetch_tree(session_, "");
   EXPECT_FALSE(tree.done);
@@ -341,7 +341,7 @@ TEST_F(FilesTest, names_past_every_frame_are_left_out_and_said) {
 }
 
 // E75: many names in one folder.
-TEST_F(FilesTest, many_names_in_one_folder_come_out) {
+TEST_P(FilesTest, many_names_in_one_folder_come_out) {
   inside("mkdir many; cd many; seq 1 5000 | xargs touch");
   const Tree tree = fetch_tree(session_, "");
   EXPECT_TRUE(tree.done);
@@ -349,7 +349,7 @@ TEST_F(FilesTest, many_names_in_one_folder_come_out) {
 }
 
 // E73: a file of holes is larger than its disk.
-TEST_F(FilesTest, a_file_larger_than_the_disk_is_named_but_not_sent) {
+TEST_P(FilesTest, a_file_larger_than_the_disk_is_named_but_not_sent) {
   inside("truncate -s 1T sparse; truncate -s 4M holes; printf ok > small");
   const Tree tree = fetch_tree(session_, "");
   EXPECT_EQ(tree.refused.error, static_cast<unsigned>(EFBIG));
@@ -360,7 +360,7 @@ TEST_F(FilesTest, a_file_larger_than_the_disk_is_named_but_not_sent) {
 }
 
 // E73: the size that was announced is the size that comes.
-TEST_F(FilesTest, a_file_that_changes_while_it_is_read_keeps_its_size) {
+TEST_P(FilesTest, a_file_that_changes_while_it_is_read_keeps_its_size) {
   inside("head -c 4000000 /dev/zero | tr '\\0' z > f");
   const Tree shrunk =
       fetch_tree(session_, "", [&] { ASSERT_EQ(::truncate((mnt_ + "/f").c_str(), 100), 0); });
@@ -375,7 +375,7 @@ TEST_F(FilesTest, a_file_that_changes_while_it_is_read_keeps_its_size) {
   EXPECT_TRUE(grown.done);
 }
 
-TEST_F(FilesTest, what_is_closed_to_the_user_is_said) {
+TEST_P(FilesTest, what_is_closed_to_the_user_is_said) {
   inside("printf x > closed; chmod 000 closed; mkdir shut; chmod 000 shut; printf y > open");
   const Tree tree = fetch_tree(session_, "");
   EXPECT_EQ(tree.refused.error, static_cast<unsigned>(EACCES));
@@ -385,7 +385,7 @@ TEST_F(FilesTest, what_is_closed_to_the_user_is_said) {
 }
 
 // E70: a name that is a file and a link to a secret in turn, as fast as the workload can.
-TEST_F(FilesTest, an_exchanged_name_never_gives_what_a_link_points_to) {
+TEST_P(FilesTest, an_exchanged_name_never_gives_what_a_link_points_to) {
   std::ofstream(mnt_ + "/secret") << "SECRET";
   inside(
       "mkdir w; printf mine > w/a; ln -s ../secret w/b; mkdir w/c; printf mine > w/c/f; ln -s .. "
@@ -416,7 +416,7 @@ TEST_F(FilesTest, an_exchanged_name_never_gives_what_a_link_points_to) {
 }
 
 // The walk holds few descriptors, however deep.
-TEST_F(FilesTest, a_deep_walk_holds_few_descriptors) {
+TEST_P(FilesTest, a_deep_walk_holds_few_descriptors) {
   make_deep(mnt_, 300, "d", "s");
   auto pair = os::socket_pair(SOCK_SEQPACKET);
   ASSERT_TRUE(pair);
@@ -438,6 +438,11 @@ TEST_F(FilesTest, a_deep_walk_holds_few_descriptors) {
   ::waitpid(server, &status, 0);
   EXPECT_EQ(status, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, FilesTest, testing::Values(Way::direct, Way::tunnelled),
+                         [](const auto& way) {
+                           return way.param == Way::direct ? "direct" : "tunnelled";
+                         });
 
 }  // namespace
 }  // namespace init

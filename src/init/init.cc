@@ -33,7 +33,8 @@ struct Command {
 
 class Init {
  public:
-  Init(int control, int signals) : control_(control), signals_(signals) {}
+  Init(int control, int signals, Kills kills)
+      : control_(control), signals_(signals), kills_(kills) {}
 
   // One wait for something to do and the doing of it; false at the end of the control channel.
   bool turn() {
@@ -118,10 +119,10 @@ class Init {
     }
   }
 
-  // The kernel leaves pid 1 out of -1, and lets no process fork between the first and the last
-  // kill. Anywhere else -1 would be whoever is there: then the groups of the commands have to do.
+  // The kernel leaves pid 1 and the caller out of -1, and lets no process fork between the first
+  // and the last kill.
   void kill_everyone() {
-    if (::getpid() == 1) {
+    if (kills_ == Kills::everyone) {
       (void)::kill(-1, SIGKILL);
       return;
     }
@@ -173,6 +174,7 @@ class Init {
 
   int control_;
   int signals_;
+  Kills kills_;
   std::vector<Command> commands_;
   std::vector<pid_t> servers_;  // of files, one a session
   bool kill_all_ = false;
@@ -181,7 +183,7 @@ class Init {
 
 }  // namespace
 
-int run(int control) {
+int run(int control, Kills kills) {
   // Before anything of ours can get its number.
   if (::fcntl(control, F_SETFD, FD_CLOEXEC) != 0) return kFailed;
   // A command may have the uid of this process: none may look into it or trace it.
@@ -196,7 +198,7 @@ int run(int control) {
   ::sigaddset(&children, SIGCHLD);
   const base::Fd signals(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals.open()) return kFailed;
-  Init init(control, signals.get());
+  Init init(control, signals.get(), kills);
   init.say(frame::Ready{});
   while (init.turn()) {
   }

@@ -7,10 +7,19 @@
 
 namespace init {
 
+// Whom KillAll reaches: all that there is in the pid namespace but pid 1 and the caller, or, where
+// the namespace is shared with others (positive controls), the groups of the caller's commands.
+enum class Kills { everyone, commands };
+
 // Sends Ready on `control`, then serves it until its end or a malformed frame; returns the exit
-// status. The caller is pid 1 of a pid namespace, and KillAll kills everything that it can see;
-// where it is not (positive controls), KillAll reaches the groups of its commands only.
-int run(int control);
+// status. The caller has the namespace's orphans for children.
+int run(int control, Kills kills);
+
+// The same where the host is reached by a byte stream alone (tunnel/tunnel.h): the caller, pid 1,
+// becomes the tunnel's end inside, without a capability and under a filter of its own, and its only
+// child serves as cerco-init. The end of either is the end of both. The streams may be one
+// descriptor. Returns the exit status.
+int run_tunnelled(int in, int out);
 
 // Serves one file session on `socket`, a SEQPACKET, until its end: puts and fetches below `root`,
 // an open folder. No path leaves it, no link is followed. Returns the exit status.

@@ -25,10 +25,10 @@ bool is_ready(Inside& inside) {
 }
 
 // An Inside that has said Ready.
-class InitTest : public testing::Test {
+class InitTest : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override { ASSERT_TRUE(is_ready(inside_)); }
-  Inside inside_;
+  Inside inside_{GetParam()};
 };
 
 // The value of a line of /proc/…/status.
@@ -39,7 +39,7 @@ std::string field(const std::string& status, const std::string& name) {
   return status.substr(start, status.find('\n', start) - start);
 }
 
-TEST_F(InitTest, output_and_exit_status_are_the_commands_own) {
+TEST_P(InitTest, output_and_exit_status_are_the_commands_own) {
   const Outcome out = run_to_end(inside_, shell("echo out; echo err >&2; exit 7"));
   EXPECT_TRUE(out.started);
   EXPECT_EQ(out.output, "out\nerr\n");
@@ -47,19 +47,19 @@ TEST_F(InitTest, output_and_exit_status_are_the_commands_own) {
   EXPECT_EQ(out.ended.code, 7U);
 }
 
-TEST_F(InitTest, death_by_a_signal_is_told_apart) {
+TEST_P(InitTest, death_by_a_signal_is_told_apart) {
   const Outcome out = run_to_end(inside_, shell("kill -SEGV $$"));
   EXPECT_TRUE(out.ended.signalled);
   EXPECT_EQ(out.ended.code, static_cast<std::uint32_t>(SIGSEGV));
 }
 
-TEST_F(InitTest, processor_time_is_counted) {
+TEST_P(InitTest, processor_time_is_counted) {
   const Outcome out =
       run_to_end(inside_, shell("i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"));
   EXPECT_GT(out.ended.cpu_ms, 0U);
 }
 
-TEST_F(InitTest, what_cannot_start_says_why) {
+TEST_P(InitTest, what_cannot_start_says_why) {
   struct Row {
     std::string argv0, cwd, step;
     int error;
@@ -84,7 +84,7 @@ TEST_F(InitTest, what_cannot_start_says_why) {
   EXPECT_EQ(run_to_end(inside_, shell("echo on")).output, "on\n");
 }
 
-TEST_F(InitTest, an_order_that_lacks_something_starts_nothing) {
+TEST_P(InitTest, an_order_that_lacks_something_starts_nothing) {
   frame::Exec exec = shell("true");
   exec.argv.clear();
   EXPECT_EQ(run_to_end(inside_, exec).not_started.error, static_cast<std::uint32_t>(EINVAL));
@@ -98,7 +98,7 @@ TEST_F(InitTest, an_order_that_lacks_something_starts_nothing) {
   EXPECT_TRUE(word && std::holds_alternative<frame::NotStarted>(*word));
 }
 
-TEST_F(InitTest, a_command_is_found_by_its_own_path_variable) {
+TEST_P(InitTest, a_command_is_found_by_its_own_path_variable) {
   frame::Exec exec = shell("");
   exec.argv = {"hello"};
   std::ofstream(inside_.mnt() + "/hello") << "#!/bin/sh\necho found\n";
@@ -111,7 +111,7 @@ TEST_F(InitTest, a_command_is_found_by_its_own_path_variable) {
 }
 
 // What stands for a group here is a pipe: the process says who it is there, and takes it nowhere.
-TEST_F(InitTest, a_command_enters_its_groups_before_anything_else) {
+TEST_P(InitTest, a_command_enters_its_groups_before_anything_else) {
   auto group = os::pipe();
   auto null = os::open("/dev/null", O_RDWR, 0);
   ASSERT_TRUE(group && null);
@@ -128,7 +128,7 @@ TEST_F(InitTest, a_command_enters_its_groups_before_anything_else) {
   EXPECT_EQ(os::read_all(group->first.get(), 64, "group").value_or(""), "0");
 }
 
-TEST_F(InitTest, a_group_that_cannot_be_entered_starts_nothing) {
+TEST_P(InitTest, a_group_that_cannot_be_entered_starts_nothing) {
   auto group = os::pipe();
   auto null = os::open("/dev/null", O_RDWR, 0);
   ASSERT_TRUE(group && null);
@@ -146,7 +146,7 @@ TEST_F(InitTest, a_group_that_cannot_be_entered_starts_nothing) {
 }
 
 // E1, E3: nothing but the standard streams, which are the caller's.
-TEST_F(InitTest, no_descriptor_but_the_standard_streams_is_open) {
+TEST_P(InitTest, no_descriptor_but_the_standard_streams_is_open) {
   const Outcome out = run_to_end(inside_, shell("cd /proc/self/fd && echo *"));
   // dash itself holds the folder open for its glob as 3.
   EXPECT_TRUE(out.output == "0 1 2 3\n" || out.output == "0 1 2\n") << out.output;
@@ -157,7 +157,7 @@ TEST_F(InitTest, no_descriptor_but_the_standard_streams_is_open) {
 }
 
 // E58, E59: the identity of a command, with the whole standard filter.
-TEST_F(InitTest, a_command_has_no_right_and_a_filter) {
+TEST_P(InitTest, a_command_has_no_right_and_a_filter) {
   frame::Exec exec = shell("cat /proc/self/status");
   exec.filter = confine::as_bytes(confine::filter(confine::Profile::standard));
   exec.files = 100;
@@ -177,7 +177,7 @@ TEST_F(InitTest, a_command_has_no_right_and_a_filter) {
 }
 
 // The same, each protection left out by the frame: the attack that it stops goes through.
-TEST_F(InitTest, without_a_protection_the_right_is_there) {
+TEST_P(InitTest, without_a_protection_the_right_is_there) {
   frame::Exec exec = shell("cat /proc/self/status");
   exec.drop_capabilities = false;
   exec.no_new_privs = false;
@@ -190,7 +190,7 @@ TEST_F(InitTest, without_a_protection_the_right_is_there) {
 }
 
 // E59: a set-user-id program of root gives nothing, and would without no_new_privs.
-TEST_F(InitTest, a_set_user_id_program_gives_nothing) {
+TEST_P(InitTest, a_set_user_id_program_gives_nothing) {
   std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("cerco-suid-" + std::to_string(::getpid()));
   std::filesystem::create_directory(folder);
@@ -204,7 +204,7 @@ TEST_F(InitTest, a_set_user_id_program_gives_nothing) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(InitTest, a_signal_reaches_the_command_and_its_group) {
+TEST_P(InitTest, a_signal_reaches_the_command_and_its_group) {
   auto pipe = os::pipe();
   ASSERT_TRUE(pipe);
   start(inside_, shell(R"(trap 'echo got; exit 3' TERM
@@ -224,13 +224,13 @@ while :; do sleep 0.01; done)"),
   EXPECT_TRUE(said->contains("child\n")) << *said;
 }
 
-TEST_F(InitTest, a_signal_to_what_is_not_there_does_nothing) {
+TEST_P(InitTest, a_signal_to_what_is_not_there_does_nothing) {
   inside_.control.say(frame::ToInit(frame::Signal{77, SIGKILL}), {});
   inside_.control.say(frame::ToInit(frame::Signal{1, 9999}), {});
   EXPECT_EQ(run_to_end(inside_, shell("echo on")).output, "on\n");
 }
 
-TEST_F(InitTest, two_commands_at_once_end_by_their_own_ids) {
+TEST_P(InitTest, two_commands_at_once_end_by_their_own_ids) {
   frame::Exec slow = shell("sleep 0.3; exit 5");
   slow.id = 10;
   start(inside_, slow, -1);
@@ -252,7 +252,7 @@ std::string children_of(int pid) {
 
 // E101, E90: what was left behind, in whatever session or group, dies at KillAll and leaves no
 // zombie.
-TEST_F(InitTest, kill_all_ends_every_process_but_init) {
+TEST_P(InitTest, kill_all_ends_every_process_but_init) {
   const Outcome out = run_to_end(inside_, shell(R"(exec >/dev/null 2>&1
 for i in 1 2 3 4 5; do
   (setsid sh -c 'trap "" TERM HUP; sleep 1000' &)
@@ -260,22 +260,22 @@ for i in 1 2 3 4 5; do
 done
 setsid sleep 1000 & exit 0)"));
   EXPECT_EQ(out.ended.code, 0U);
-  EXPECT_NE(children_of(inside_.pid()), "");  // positive control: they survived their parent
+  EXPECT_NE(children_of(inside_.init_pid()), "");  // positive control: they survived their parent
   inside_.control.say(frame::ToInit(frame::KillAll{}), {});
   const auto word = inside_.control.hear<frame::FromInit>();
   ASSERT_TRUE(word && std::holds_alternative<frame::AllDead>(*word));
-  EXPECT_EQ(children_of(inside_.pid()), "");
+  EXPECT_EQ(children_of(inside_.init_pid()), "");
   EXPECT_EQ(run_to_end(inside_, shell("echo on")).output, "on\n");
 }
 
-TEST_F(InitTest, kill_all_with_nobody_there_is_answered) {
+TEST_P(InitTest, kill_all_with_nobody_there_is_answered) {
   inside_.control.say(frame::ToInit(frame::KillAll{}), {});
   const auto word = inside_.control.hear<frame::FromInit>();
   EXPECT_TRUE(word && std::holds_alternative<frame::AllDead>(*word));
 }
 
 // The command's end comes before AllDead, also when KillAll is what ended it.
-TEST_F(InitTest, kill_all_reports_the_end_of_a_command_first) {
+TEST_P(InitTest, kill_all_reports_the_end_of_a_command_first) {
   start(inside_, shell("sleep 1000"), -1);
   inside_.control.say(frame::ToInit(frame::KillAll{}), {});
   const auto first = inside_.control.hear<frame::FromInit>();
@@ -286,7 +286,7 @@ TEST_F(InitTest, kill_all_reports_the_end_of_a_command_first) {
 }
 
 // E100: pid 1 does not die by a signal from inside, even of uid 0 with every capability.
-TEST_F(InitTest, a_signal_from_inside_does_not_reach_init) {
+TEST_P(InitTest, a_signal_from_inside_does_not_reach_init) {
   frame::Exec exec =
       shell("kill -9 1; kill -STOP 1; kill -TERM 1; kill -SEGV 1; kill -CHLD 1; echo tried");
   exec.uid = exec.gid = 0;
@@ -297,11 +297,13 @@ TEST_F(InitTest, a_signal_from_inside_does_not_reach_init) {
 }
 
 // E41: its memory, environment, descriptors and root are closed to the workload.
-TEST_F(InitTest, init_cannot_be_looked_into) {
-  const std::string proc = "/proc/" + std::to_string(inside_.pid()) + "/";
+TEST_P(InitTest, init_cannot_be_looked_into) {
+  const std::string proc = "/proc/" + std::to_string(inside_.init_pid()) + "/";
+  const std::string first = "/proc/" + std::to_string(inside_.pid()) + "/";
   const std::string looks[] = {"head -c1 " + proc + "environ", "ls " + proc + "fd",
-                               "ls " + proc + "root/", "cat " + proc + "maps",
-                               "exec 9<" + proc + "mem"};
+                               "ls " + proc + "root/",         "cat " + proc + "maps",
+                               "exec 9<" + proc + "mem",       "ls " + first + "fd",
+                               "exec 9<" + first + "mem"};
   for (const std::string& look : looks) {
     EXPECT_NE(run_to_end(inside_, shell(look)).ended.code, 0U) << look;
     // Positive control: with every capability of the host it is there to be read.
@@ -313,7 +315,7 @@ TEST_F(InitTest, init_cannot_be_looked_into) {
 }
 
 // The order of things when its channel goes: it ends, and with it everything inside.
-TEST_F(InitTest, the_end_of_the_control_channel_ends_everything) {
+TEST_P(InitTest, the_end_of_the_control_channel_ends_everything) {
   auto pipe = os::pipe();
   ASSERT_TRUE(pipe);
   start(inside_, shell("setsid sleep 1000 & sleep 1000"), pipe->second.get());
@@ -324,7 +326,7 @@ TEST_F(InitTest, the_end_of_the_control_channel_ends_everything) {
             "");  // nobody holds its other end
 }
 
-TEST_F(InitTest, a_malformed_frame_ends_it) {
+TEST_P(InitTest, a_malformed_frame_ends_it) {
   inside_.control.say_bytes("nonsense", {});
   EXPECT_TRUE(WIFEXITED(inside_.wait()));
 }
@@ -354,6 +356,11 @@ TEST(InitStart, kill_all_spares_others_unless_it_is_pid_1) {
   control.close();
   EXPECT_EQ(WEXITSTATUS(child->wait().value_or(0)), 128 + SIGTERM) << "the bystander lived on";
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, InitTest, testing::Values(Way::direct, Way::tunnelled),
+                         [](const auto& way) {
+                           return way.param == Way::direct ? "direct" : "tunnelled";
+                         });
 
 }  // namespace
 }  // namespace init

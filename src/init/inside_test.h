@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "base/frame.h"
+#include "os/os.h"
 
 namespace init {
 
@@ -38,25 +39,32 @@ class HostEnd {
   base::Fd socket_;
 };
 
+// How it is spoken to: by its control channel, or through a tunnel over two pipes.
+enum class Way { direct, tunnelled };
+
 // A started cerco-init. Its mount namespace has a tmpfs of 8 MiB at /mnt, owned by 1000. Ended at
 // its destruction.
 class Inside {
  public:
-  Inside();
+  explicit Inside(Way way);
   ~Inside();
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
   HostEnd control;
-  // Its pid here; 0 after wait().
+  // Of the pid namespace's first process, here; 0 after wait().
   [[nodiscard]] int pid() const { return pid_; }
+  // Of cerco-init itself, whose children the commands are.
+  [[nodiscard]] int init_pid() const;
   // What is at /mnt inside, by a path that root can use here.
   [[nodiscard]] std::string mnt() const { return "/proc/" + std::to_string(pid_) + "/root/mnt"; }
   // Its wait status, once it ends.
   int wait();
 
  private:
+  void start_tunnelled();
   int pid_ = 0;
+  os::Child tunnel_;
 };
 
 // What a command wrote and how it ended.

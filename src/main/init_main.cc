@@ -8,12 +8,23 @@
 // of its reach: its starter has put it under Landlock. It makes itself unreadable below, on the
 // first line of main; the kernel keeps signals from inside away from pid 1. Its end is the end of
 // every process inside.
+//
+// With the word `tunnel` the channel comes over its standard input and output (tunnel/tunnel.h):
+// then pid 1 is the tunnel's end, which parses what the host says, and cerco-init its child.
+#include <unistd.h>
+
+#include <string_view>
+
 #include "confine/confine.h"
 #include "init/init.h"
 
-int main() {
+int main(int count, char** words) {
   constexpr int kControl = 3;
   constexpr int kFailed = 125;
-  if (!confine::not_dumpable() || !confine::close_from(kControl + 1)) return kFailed;
-  return init::run(kControl);
+  if (!confine::not_dumpable()) return kFailed;
+  if (count == 2 && std::string_view(words[1]) == "tunnel") {
+    return confine::close_from(kControl) ? init::run_tunnelled(0, 1) : kFailed;
+  }
+  if (!confine::close_from(kControl + 1)) return kFailed;
+  return init::run(kControl, ::getpid() == 1 ? init::Kills::everyone : init::Kills::commands);
 }

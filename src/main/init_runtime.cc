@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,7 +28,7 @@
 #include <cstdlib>
 #include <new>
 
-int main();
+int main(int count, char** words);
 
 // Names that the compiler and the headers expect, and one cast that takes pointers and integers
 // alike. NOLINTBEGIN(bugprone-reserved-identifier)
@@ -186,7 +187,9 @@ __attribute__((no_stack_protector, used, noreturn)) void start_here(const std::u
           *reinterpret_cast<const std::uintptr_t*>(vector->a_un.a_val) & ~std::uintptr_t{0xff};
     }
   }
-  _exit(main());
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): and so are these
+  _exit(main(static_cast<int>(stack[0]),
+             reinterpret_cast<char**>(const_cast<std::uintptr_t*>(stack + 1))));
 }
 
 #if defined(__x86_64__)
@@ -298,6 +301,10 @@ int fcntl(int fd, int command, ...) {
   return static_cast<int>(call(SYS_fcntl, fd, command, arg));
 }
 
+// Without a mode: nothing is made.
+int open(const char* path, int flags, ...) {
+  return static_cast<int>(call(SYS_openat, AT_FDCWD, path, flags, 0));
+}
 int close(int fd) {
   return static_cast<int>(call(SYS_close, fd));
 }
@@ -321,6 +328,17 @@ int poll(pollfd* list, nfds_t count, int milliseconds) {
   timespec time = {milliseconds / 1000, (milliseconds % 1000) * 1'000'000L};
   return static_cast<int>(
       call(SYS_ppoll, list, count, milliseconds < 0 ? nullptr : &time, nullptr, kKernelSet));
+}
+
+int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list list;
+  va_start(list, request);
+  const long arg = va_arg(list, long);
+  va_end(list);
+  return static_cast<int>(call(SYS_ioctl, fd, request, arg));
+}
+int fchmod(int fd, mode_t mode) noexcept {
+  return static_cast<int>(call(SYS_fchmod, fd, mode));
 }
 
 int fstat(int fd, struct stat* about) noexcept {
@@ -351,6 +369,15 @@ int chdir(const char* path) noexcept {
   return static_cast<int>(call(SYS_chdir, path));
 }
 
+int socketpair(int family, int type, int protocol, int ends[2]) noexcept {
+  return static_cast<int>(call(SYS_socketpair, family, type, protocol, ends));
+}
+int shutdown(int socket, int how) noexcept {
+  return static_cast<int>(call(SYS_shutdown, socket, how));
+}
+int getsockopt(int socket, int level, int name, void* value, socklen_t* size) noexcept {
+  return static_cast<int>(call(SYS_getsockopt, socket, level, name, value, size));
+}
 ssize_t sendmsg(int socket, const msghdr* message, int flags) {
   return call(SYS_sendmsg, socket, message, flags);
 }
