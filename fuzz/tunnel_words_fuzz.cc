@@ -42,15 +42,13 @@ void serve(std::string_view text) {
   exec.id = 1;
   const std::array<int, 4> fds = {null->get(), out->second.get(), out->second.get(),
                                   session->second.get()};
-  const bool told = os::send_message(control->first.get(),
-                                     base::encode(frame::ToInit(exec)), fds)
-                        .has_value();
+  const bool told =
+      os::send_message(control->first.get(), base::encode(frame::ToInit(exec)), fds).has_value();
   out->second.reset();
   // All of it fits into the pipe, and what comes of it into the sinks.
   if (!told || !os::write_all(up->second.get(), text, "bytes")) __builtin_trap();
   up->second.reset();
-  (void)tunnel::serve(tunnel::Side::host,
-                      {up->first.get(), null->get(), control->second.get()});
+  (void)tunnel::serve(tunnel::Side::host, {up->first.get(), null->get(), control->second.get()});
 }
 
 }  // namespace

@@ -43,9 +43,12 @@ std::expected<Capabilities, Failure> permitted() {
   return data[0].permitted | static_cast<Capabilities>(data[1].permitted) << 32;
 }
 
+// A kernel that has no ambient set (gVisor's) has nothing in it.
 Outcome ambient(Capabilities raise) {
-  if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0)
+  if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 &&
+      (errno != EINVAL || raise != kNone)) {
     return failed("prctl PR_CAP_AMBIENT");
+  }
   for (int capability = 0; capability < 64; ++capability) {
     if ((raise & bit(capability)) == 0) continue;
     if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) != 0) {

@@ -53,6 +53,9 @@ using Outcome = std::expected<void, Failure>;
 // all these ids already and no capability to get others stays as it is, groups included: in a user
 // namespace whose map has one id they cannot be given up (setgroups(2) is denied there).
 [[nodiscard]] Outcome become(std::uint32_t uid, std::uint32_t gid);
+// Makes what it makes as `uid`: the effective uid alone, so that nobody of that uid may signal or
+// trace the process. Needs CAP_SETUID; from 0 the effective capabilities go with it.
+[[nodiscard]] Outcome act_as(std::uint32_t uid);
 
 // Ids of our own processes when root starts them: one each, far from where distributions and the
 // leases of sandboxes take theirs.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 
 #include "confine/confine.h"
 
@@ -47,7 +48,7 @@ base::Status as_status(const Outcome& outcome, std::string_view where) {
 }
 
 Outcome close_from(int first) {
-  if (::syscall(SYS_close_range, first, ~0U, 0) != 0) return failed("close_range");
+  if (::syscall(SYS_close_range, first, INT_MAX, 0) != 0) return failed("close_range");
   return {};
 }
 
@@ -85,6 +86,12 @@ Outcome limit_processes(std::uint64_t most) {
 
 // The system calls themselves: the C library's functions would signal other threads, of which there
 // are none, and take locks for it.
+Outcome act_as(std::uint32_t uid) {
+  constexpr std::uint32_t kStays = ~0U;
+  if (::syscall(SYS_setresuid, kStays, uid, kStays) != 0) return failed("setresuid");
+  return {};
+}
+
 Outcome become(std::uint32_t uid, std::uint32_t gid) {
   if (is_already(uid, gid)) return {};
   if (::syscall(SYS_setgroups, 0, nullptr) != 0) return failed("setgroups");

@@ -63,7 +63,7 @@ constexpr std::string_view kFiles[] = {"fchmod",     "fstatfs",   "getdents64", 
                                        "readlinkat", "symlinkat", "unlinkat",   "dup",
                                        "recvfrom",   "sendto",    "umask"};
 // Carries bytes between descriptors that it was given, and makes pipes and pairs of sockets.
-constexpr std::string_view kTunnel[] = {"fchmod", "getsockopt", "shutdown", "socketpair"};
+constexpr std::string_view kTunnel[] = {"getsockopt", "shutdown", "socketpair"};
 // Looking at paths by the C library for things that it can do without (time zones, locales,
 // settings).
 constexpr std::string_view kPaths[] = {

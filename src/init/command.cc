@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 
@@ -81,7 +82,7 @@ confine::Outcome take_stdio(const Prepared& prepared) {
   for (int i = 0; i < 3; ++i) {
     if (::dup2(prepared.stdio[i], i) < 0) return std::unexpected(confine::Failure{"dup2", errno});
   }
-  if (::syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) != 0) {
+  if (::syscall(SYS_close_range, 3, INT_MAX, CLOSE_RANGE_CLOEXEC) != 0) {
     return std::unexpected(confine::Failure{"close_range", errno});
   }
   return {};

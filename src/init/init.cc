@@ -113,10 +113,18 @@ class Init {
         std::erase(servers_, pid);
         ended(pid, status, used);
       } else if (pid == 0 || errno != EINTR) {
-        if (pid < 0 && errno == ECHILD && std::exchange(kill_all_, false)) say(frame::AllDead{});
+        if (pid < 0 && errno == ECHILD && std::exchange(kill_all_, false)) {
+          await_strangers();
+          say(frame::AllDead{});
+        }
         return;
       }
     }
+  }
+
+  // Orphans that pid 1 has instead, which may still be dying.
+  void await_strangers() const {
+    while (kills_ == Kills::everyone && ::kill(-1, SIGKILL) == 0) (void)::poll(nullptr, 0, 1);
   }
 
   // The kernel leaves pid 1 and the caller out of -1, and lets no process fork between the first

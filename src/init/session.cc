@@ -25,6 +25,45 @@ std::unexpected<confine::Failure> failed(const char* step, int number) {
   return std::unexpected(confine::Failure{step, number});
 }
 
+// Below gVisor's kernel there is no openat2: a folder at a time then, none of them a link, which is
+// the same for paths without "..".
+base::Result<base::Fd> walk(int dir, std::string_view path, int flags, unsigned mode) {
+  base::Fd reached;
+  while (true) {
+    const std::size_t slash = path.find('/');
+    const bool last = slash == std::string_view::npos;
+    const std::string name(path.substr(0, slash));
+    const int how = last ? flags : O_PATH | O_DIRECTORY;
+    base::Fd next(::openat(reached.open() ? reached.get() : dir, name.c_str(),
+                           how | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (!next.open()) return base::system_error("open");
+    if (last) return next;
+    reached = std::move(next);
+    path.remove_prefix(slash + 1);
+  }
+}
+
+// `path` has plain names only, or is "."; `resolve` is for openat2(2).
+base::Result<base::Fd> open_plain(int dir, const std::string& path, int flags, unsigned mode,
+                                  std::uint64_t resolve) {
+  auto opened = os::openat2(dir, path, flags, mode, resolve);
+  if (opened || opened.error().number != ENOSYS) return opened;
+  return walk(dir, path, flags, mode);
+}
+
+// The folder of a session, by an absolute path.
+base::Result<base::Fd> open_root(const std::string& path) {
+  auto opened = os::openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0,
+                            RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (opened || opened.error().number != ENOSYS) return opened;
+  if (!path.starts_with('/') || (path != "/" && !is_plain(std::string_view(path).substr(1)))) {
+    return base::system_error("open", EINVAL);
+  }
+  const base::Fd top(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return walk(top.get(), path == "/" ? "." : std::string_view(path).substr(1), O_PATH | O_DIRECTORY,
+              0);
+}
+
 // The folder that `path` lies in, and its last name.
 struct Place {
   base::Fd folder;
@@ -169,8 +208,7 @@ int become_session(const frame::ServeFiles& serve, int socket) {
   };
   if (const auto done = give_up_all(serve); !done) return refuse(done.error());
   // As the workload's user, and before the filter: from here on paths are below this folder only.
-  auto root = os::openat2(AT_FDCWD, serve.root, O_PATH | O_DIRECTORY, 0,
-                          RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  auto root = open_root(serve.root);
   if (!root) return refuse({"open root", root.error().number});
   if (const auto done = confine::install(confine::filter(confine::Own::files)); !done) {
     return refuse(done.error());
@@ -213,12 +251,12 @@ std::expected<base::Fd, confine::Failure> open_below(int dir, std::string_view p
     const std::size_t slash = path.rfind('/', kMostAtOnce);
     if (slash == std::string_view::npos) return failed("open", ENAMETOOLONG);
     auto next =
-        os::openat2(from(), std::string(path.substr(0, slash)), O_PATH | O_DIRECTORY, 0, kResolve);
+        open_plain(from(), std::string(path.substr(0, slash)), O_PATH | O_DIRECTORY, 0, kResolve);
     if (!next) return failed("open", next.error().number);
     reached = std::move(*next);
     path.remove_prefix(slash + 1);
   }
-  auto last = os::openat2(from(), path.empty() ? "." : std::string(path), flags, mode, kResolve);
+  auto last = open_plain(from(), path.empty() ? "." : std::string(path), flags, mode, kResolve);
   if (!last) return failed("open", last.error().number);
   return std::move(*last);
 }

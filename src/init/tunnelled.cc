@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "confine/confine.h"
@@ -30,13 +31,18 @@ int serve_as_init(int control) {
     if (::dup2(null, stream) < 0) return kFailed;
   }
   if (::dup2(control, kControl) < 0 || !confine::close_from(kControl + 1)) return kFailed;
-  if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return kFailed;
+  // Below gVisor's kernel nobody but pid 1 can have orphans for children: it leaves no zombies.
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 && errno != EINVAL) return kFailed;
   return run(kControl, Kills::everyone);
 }
 
-// What pid 1 keeps is its descriptors: it only carries bytes.
+// What pid 1 keeps is its descriptors: it only carries bytes. The pipes that it makes are the
+// workload's.
 confine::Outcome give_up_all() {
+  constexpr std::uint32_t kWorkload = 1000;
   if (const auto done = confine::drop_bounding(); !done) return done;
+  if (const auto done = confine::act_as(kWorkload); !done) return done;
+  if (const auto done = confine::not_dumpable(); !done) return done;
   if (const auto done = confine::keep_capabilities(confine::kNone); !done) return done;
   if (const auto done = confine::no_new_privs(); !done) return done;
   return confine::install(confine::filter(confine::Own::tunnel));
@@ -56,6 +62,7 @@ int run_tunnelled(int in, int out) {
     ::_exit(serve_as_init(pair->second.get()));
   }
   pair->second.reset();
+  (void)::signal(SIGCHLD, SIG_IGN);
   if (!give_up_all()) return kFailed;
   return tunnel::serve(tunnel::Side::inside, {in, out, pair->first.get()});
 }

@@ -305,6 +305,13 @@ int fcntl(int fd, int command, ...) {
 int open(const char* path, int flags, ...) {
   return static_cast<int>(call(SYS_openat, AT_FDCWD, path, flags, 0));
 }
+int openat(int dir, const char* path, int flags, ...) {
+  va_list list;
+  va_start(list, flags);
+  const long mode = va_arg(list, long);
+  va_end(list);
+  return static_cast<int>(call(SYS_openat, dir, path, flags, mode));
+}
 int close(int fd) {
   return static_cast<int>(call(SYS_close, fd));
 }
@@ -336,9 +343,6 @@ int ioctl(int fd, unsigned long request, ...) noexcept {
   const long arg = va_arg(list, long);
   va_end(list);
   return static_cast<int>(call(SYS_ioctl, fd, request, arg));
-}
-int fchmod(int fd, mode_t mode) noexcept {
-  return static_cast<int>(call(SYS_fchmod, fd, mode));
 }
 
 int fstat(int fd, struct stat* about) noexcept {

@@ -18,8 +18,7 @@ namespace {
 base::Result<int> run() {
   const std::uint32_t id = os::effective_uid() == 0 ? confine::kTunnelId : 0;
   TRY(confine::shut_in(confine::Own::tunnel, id, {}));
-  return tunnel::serve(tunnel::Side::host,
-                       {tunnel::kFdIn, tunnel::kFdOut, tunnel::kFdControl});
+  return tunnel::serve(tunnel::Side::host, {tunnel::kFdIn, tunnel::kFdOut, tunnel::kFdControl});
 }
 
 }  // namespace

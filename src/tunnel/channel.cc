@@ -236,20 +236,19 @@ std::optional<Kind> kind_of_descriptor(int fd, std::size_t position) {
 
 base::Status set_waitless(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) return base::system_error("fcntl");
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+    return base::system_error("fcntl");
   return {};
 }
 
-// Of pipes the workload may open its end again (/dev/stdout), as whatever user it is.
+// A pipe belongs to whom its maker acts as, who may open its end again (/dev/stdout).
 base::Result<Local> make_local(Kind kind) {
-  constexpr mode_t kAnyone = 0666;
   Local local;
   if (kind == Kind::stream || kind == Kind::messages) {
     auto pair = TRY(os::socket_pair(kind == Kind::stream ? SOCK_STREAM : SOCK_SEQPACKET));
     local = {std::move(pair.first), std::move(pair.second)};
   } else {
     auto [reads, writes] = TRY(os::pipe());
-    if (::fchmod(reads.get(), kAnyone) != 0) return base::system_error("fchmod");
     if (kind == Kind::input) {
       local = {std::move(writes), std::move(reads)};
     } else {

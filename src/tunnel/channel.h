@@ -92,8 +92,8 @@ class Channel {
   std::uint32_t number_;
   Kind kind_;
   base::Fd fd_;
-  bool source_ = false;  // it is still read
-  bool sink_ = false;    // it is still written
+  bool source_ = false;              // it is still read
+  bool sink_ = false;                // it is still written
   std::size_t credit_ = kWindow;     // what the other end still takes
   std::size_t allowance_ = kWindow;  // what it may still send
   std::size_t owed_ = 0;             // of the allowance, to be given back

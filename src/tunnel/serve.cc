@@ -21,8 +21,8 @@ constexpr std::size_t kMostChannels = 4096;
 constexpr std::size_t kStreamRead = std::size_t{64} * 1024;
 constexpr std::uint32_t kFirst = 1;  // channel; 0 is the control channel
 
-// The end of a command, which waits until what it wrote has passed, or, without a command, the end of
-// all of them.
+// The end of a command, which waits until what it wrote has passed, or, without a command, the end
+// of all of them.
 struct Held {
   std::string bytes;
   std::optional<std::uint64_t> command;

@@ -27,9 +27,9 @@ struct Ends {
 
 // Serves until the control channel or the stream ends, or the other end writes nonsense. After the
 // end of the stream what has come for the host's descriptors is still written to them, for as long
-// as the control channel is open. Returns the exit status of the process: 0 for an end, 1 for nonsense or a failure.
-// SIGPIPE must be ignored or blocked. What an Ended frame announces reaches the host's descriptors
-// before the frame itself: all that the command had written.
+// as the control channel is open. Returns the exit status of the process: 0 for an end, 1 for
+// nonsense or a failure. SIGPIPE must be ignored or blocked. What an Ended frame announces reaches
+// the host's descriptors before the frame itself: all that the command had written.
 [[nodiscard]] int serve(Side side, Ends ends);
 
 // Descriptors of cerco-tunnel, which is the host's side (main/tunnel_main.cc).

@@ -82,7 +82,8 @@ class TunnelTest : public testing::Test {
   TunnelTest() {
     (void)::signal(SIGPIPE, SIG_IGN);
     host_ = std::thread([this] {
-      host_status_ = serve(Side::host, {up_.reads.get(), down_.writes.get(), host_end_.theirs.get()});
+      host_status_ =
+          serve(Side::host, {up_.reads.get(), down_.writes.get(), host_end_.theirs.get()});
       host_end_.theirs.reset();
       down_.writes.reset();
     });
@@ -219,8 +220,8 @@ TEST_F(TunnelTest, the_end_of_a_command_comes_after_its_output) {
     ASSERT_TRUE(null);
     frame::Exec exec;
     exec.id = id;
-    auto got = send(base::encode(frame::ToInit(exec)),
-                    {null->get(), out.writes.get(), out.writes.get()});
+    auto got =
+        send(base::encode(frame::ToInit(exec)), {null->get(), out.writes.get(), out.writes.get()});
     out.writes.reset();
     ASSERT_EQ(got.fds.size(), 3U);
     const std::string text(60'000, 'o');
@@ -331,15 +332,16 @@ TEST(TunnelLies, nonsense_ends_the_hosts_side) {
   const Word flood_of_words = {Say::message, 1, 0, {}, std::string(100'000, 'f')};
   const std::string rows[] = {
       "nonsense that is long enough",
-      words({{Say::data, 2, 0, {}, "x"}}),                   // no such channel
+      words({{Say::data, 2, 0, {}, "x"}}),  // no such channel
       words({{Say::end, 2, 0, {}, {}}}),
       words({{Say::credit, 2, 1, {}, {}}}),
-      words({{Say::message, 1, 0, {Kind::output}, "x"}}),    // descriptors come from the host alone
-      words({{Say::credit, 1, 1, {}, {}}}),                  // more credit than was used
+      words({{Say::message, 1, 0, {Kind::output}, "x"}}),  // descriptors come from the host alone
+      words({{Say::credit, 1, 1, {}, {}}}),                // more credit than was used
       words({{Say::credit, 0, kWindow, {}, {}}}),
-      words({{Say::data, 0, 0, {}, "x"}}),                   // the control channel has messages only
+      words({{Say::data, 0, 0, {}, "x"}}),  // the control channel has messages only
       words({{Say::end, 1, 0, {}, {}}, {Say::data, 1, 0, {}, "x"}}),
-      many(flood), many(flood_of_words)};                    // more than their windows
+      many(flood),
+      many(flood_of_words)};  // more than their windows
   for (const std::string& row : rows) {
     Liar liar;
     liar.say(row);
@@ -377,8 +379,8 @@ TEST(TunnelProcess, it_serves_confined) {
   Pipe in;
   ASSERT_TRUE(started->control.send("x", std::vector<int>{in.reads.get()}));
   EXPECT_EQ(read_for(down.reads.get(), kHead + 9).size(), kHead + 9);
-  const auto status = os::read_file(
-      "/proc/" + std::to_string(started->child.pid()) + "/status", std::size_t{1} << 16);
+  const auto status = os::read_file("/proc/" + std::to_string(started->child.pid()) + "/status",
+                                    std::size_t{1} << 16);
   ASSERT_TRUE(status);
   EXPECT_TRUE(status->contains("CapPrm:\t0000000000000000"));
   EXPECT_TRUE(status->contains("Seccomp:\t2"));

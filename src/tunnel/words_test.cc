@@ -58,18 +58,18 @@ TEST(Words, any_cut_of_the_stream_reads_the_same) {
 
 TEST(Words, nonsense_is_told) {
   const std::string rows[] = {
-      number(kMostBody + 1) + number(1) + number(1),               // longer than any word
-      number(0) + number(0) + number(1),                           // no such word
-      number(0) + number(6) + number(1),                           // nor such one
-      number(0) + number(1) + number(1),                           // a message without a count
-      number(4) + number(1) + number(1) + number(0),               // without bytes
-      number(5) + number(1) + number(1) + number(1) + "x",         // with fewer kinds than it says
+      number(kMostBody + 1) + number(1) + number(1),        // longer than any word
+      number(0) + number(0) + number(1),                    // no such word
+      number(0) + number(6) + number(1),                    // nor such one
+      number(0) + number(1) + number(1),                    // a message without a count
+      number(4) + number(1) + number(1) + number(0),        // without bytes
+      number(5) + number(1) + number(1) + number(1) + "x",  // with fewer kinds than it says
       number(9) + number(1) + number(1) + number(1) + number(5) + "x",  // of a kind that is none
       number(9) + number(1) + number(1) + number(1) + number(0) + "x",
       number(5) + number(1) + number(1) + number(kMostFds + 1) + "x",
-      number(0) + number(2) + number(1),                           // empty data
-      number(3) + number(3) + number(1) + "xxx",                   // credit of three bytes
-      number(1) + number(4) + number(1) + "x",                     // an end with a body
+      number(0) + number(2) + number(1),          // empty data
+      number(3) + number(3) + number(1) + "xxx",  // credit of three bytes
+      number(1) + number(4) + number(1) + "x",    // an end with a body
       number(1) + number(5) + number(1) + "x"};
   for (const std::string& row : rows) {
     Reader reader;
