@@ -3,7 +3,9 @@
 #include "gateway/credentials.h"
 
 #include <algorithm>
+#include <ctime>
 
+#include "gateway/signing.h"
 #include "gateway/token_endpoints.h"
 
 namespace gateway {
@@ -20,6 +22,8 @@ constexpr std::string_view kKeyHeaders[] = {
 constexpr std::string_view kKeyParameters[] = {
     "key",        "api_key",         "apikey",           "api-key", "access_token",
     "auth_token", "x-amz-signature", "x-goog-signature", "sig"};
+
+constexpr std::string_view kSessionHeader = "x-amz-security-token";
 
 http::Slot slot_for(const policy::Inject& inject) {
   http::Slot slot = http::header_slot(inject.header, inject.format);
@@ -46,12 +50,26 @@ http::Slot slot_for(const policy::Inject& inject) {
     case policy::InjectKind::mtls:
       slot.place = http::Place::none;
       break;
+    case policy::InjectKind::sigv4:
+      slot.place = http::Place::sigv4;
+      slot.header = "authorization";
+      break;
   }
   return slot;
 }
 
 bool in_header(const http::Slot& slot) {
-  return slot.place == http::Place::header || slot.place == http::Place::basic;
+  return slot.place == http::Place::header || slot.place == http::Place::basic ||
+         slot.place == http::Place::sigv4;
+}
+
+// Where the placeholder of one value of a credential stands.
+http::Slot slot_of_field(const http::Slot& slot, const std::string& field) {
+  if (slot.place != http::Place::sigv4 || field == policy::kAccessKey) return slot;
+  if (field == policy::kSessionToken) return http::header_slot(kSessionHeader, "{secret}");
+  http::Slot nowhere;
+  nowhere.place = http::Place::none;
+  return nowhere;
 }
 
 std::string where_of(const http::Finding& finding) {
@@ -75,7 +93,7 @@ struct Leased {
   Leased(const Leased&) = delete;
   Leased& operator=(const Leased&) = delete;
   ~Leased() {
-    for (plan::LeaseAnswer& answer : answers) base::wipe(answer.secret);
+    for (plan::LeaseAnswer& answer : answers) wipe(answer);
   }
 };
 
@@ -102,7 +120,8 @@ Credentials::Credentials(const plan::Plan& plan, std::unique_ptr<LeaseDesk> desk
         std::ranges::find(credentials, placeholder.credential, &policy::Credential::name);
     if (found == credentials.end()) continue;
     const auto index = static_cast<std::size_t>(found - credentials.begin());
-    marked_.push_back({.placeholder = placeholder.value, .slot = slots_[index]});
+    marked_.push_back({.placeholder = placeholder.value,
+                       .slot = slot_of_field(slots_[index], placeholder.field)});
     credential_of_.push_back(index);
   }
 }
@@ -120,6 +139,7 @@ std::vector<std::string> Credentials::header_names() const {
   names.reserve(slots_.size());
   for (const http::Slot& slot : slots_) {
     if (in_header(slot)) names.push_back(slot.header);
+    if (slot.place == http::Place::sigv4) names.emplace_back(kSessionHeader);
   }
   return names;
 }
@@ -143,6 +163,7 @@ Handling Credentials::handle(const http::RequestHead& head, const policy::Reques
       handling.injections.push_back({.credential = i, .placeholder = {}});
     }
   }
+  if (!judge_signatures(head, handling)) return handling;
   if (!judge_own(head, request, rule, handling)) return handling;
   if (!judge_keys(request, handling)) return handling;
   if (handling.credential.empty() && !handling.injections.empty()) {
@@ -164,13 +185,56 @@ bool Credentials::judge_finding(const http::Finding& finding, const policy::Requ
   }
   const bool bound = finding.where == http::Where::bound;
   if (bound && (!binds() || policy::covers(credential, request))) {
-    handling.injections.push_back(
-        {.credential = index, .placeholder = marked_[finding.marked].placeholder});
+    // A session's token is written anew beside the signature that its placeholder came with.
+    const bool beside = slots_[index].place == http::Place::sigv4 &&
+                        marked_[finding.marked].slot.place != http::Place::sigv4;
+    if (!beside) {
+      handling.injections.push_back(
+          {.credential = index, .placeholder = marked_[finding.marked].placeholder});
+    }
     return true;
   }
   handling.misuse = true;
   handling.reason = bound ? "credential-binding" : "credential-place";
   return false;
+}
+
+// Whether every signature can be made again as it was meant; without one no value of its may stand
+// in the request.
+bool Credentials::judge_signatures(const http::RequestHead& head, Handling& handling) const {
+  const auto refuse = [&](std::size_t index, const char* reason) {
+    handling.credential = plan_.policy.credentials[index].name;
+    handling.reason = reason;
+    return false;
+  };
+  for (std::size_t mark = 0; mark < marked_.size(); ++mark) {
+    const std::size_t index = credential_of_[mark];
+    if (slots_[index].place != http::Place::sigv4) continue;
+    const bool signs = std::ranges::find(handling.injections, index, &Injection::credential) !=
+                       handling.injections.end();
+    const http::Field* token = http::find_field(head.fields, kSessionHeader);
+    if (signs || token == nullptr || token->value != marked_[mark].placeholder) continue;
+    handling.misuse = true;
+    handling.where = "header " + std::string(kSessionHeader);
+    return refuse(index, "credential-place");
+  }
+  for (const Injection& injection : handling.injections) {
+    const std::size_t index = injection.credential;
+    if (slots_[index].place != http::Place::sigv4) continue;
+    const policy::Inject& inject = plan_.policy.credentials[index].inject;
+    const http::Field* signature = http::find_field(head.fields, slots_[index].header);
+    const auto claim = signature == nullptr ? std::nullopt : http::sigv4_claim(signature->value);
+    if (!claim || claim->id != injection.placeholder) return refuse(index, "credential-place");
+    if (claim->scope.region != inject.region || claim->scope.service != inject.service) {
+      return refuse(index, "credential-scope");
+    }
+    if (asks_for_keys(head)) return refuse(index, "credential-hands-out-keys");
+    const Payload payload = payload_of(head);
+    if (payload == Payload::streaming) return refuse(index, "credential-streaming");
+    if (payload == Payload::unknown) return refuse(index, "credential-payload");
+    if (payload == Payload::to_hash) handling.bodies.push_back(index);
+  }
+  return true;
 }
 
 // Where new keys are handed out, a credential goes only if its binding names that place: the answer
@@ -196,6 +260,7 @@ bool Credentials::judge_own(const http::RequestHead& head, const policy::Request
   for (const Injection& injection : handling.injections) {
     const http::Slot& slot = slots_[injection.credential];
     if (!injection.placeholder.empty() && in_header(slot)) ours.insert(slot.header);
+    if (slot.place == http::Place::sigv4) ours.emplace(kSessionHeader);
   }
   const Owned owned = owned_at(request, rule);
   handling.drop_cookies = !owned.credential.empty() && owned.own != policy::Own::pass;
@@ -243,6 +308,7 @@ void Credentials::handle_body(const http::RequestHead& head, const policy::Reque
                               std::string_view body, Handling& handling) const {
   const http::Fields kind = http::fields_of(head);
   for (const std::size_t index : handling.bodies) {
+    if (slots_[index].place == http::Place::sigv4) continue;  // it is only hashed
     const policy::Credential& credential = plan_.policy.credentials[index];
     const auto values = http::field_values(kind, body, slots_[index].name);
     if (values) {
@@ -339,8 +405,10 @@ asio::awaitable<base::Result<std::string>> Credentials::inject(
   std::erase_if(handling.injections, [this](const Injection& injection) {
     return slots_[injection.credential].place == http::Place::none;
   });
+  const std::int64_t now = std::time(nullptr);
   for (const Injection& injection : handling.injections) {
     const std::string& name = plan_.policy.credentials[injection.credential].name;
+    const bool signs = slots_[injection.credential].place == http::Place::sigv4;
     if (revoked(name)) co_return "credential-revoked";
     if (!desk_) co_return base::fail(base::Kind::peer, "broker", "is not there", {});
     leased.answers.push_back(
@@ -350,21 +418,45 @@ asio::awaitable<base::Result<std::string>> Credentials::inject(
                                                 .method = request.method,
                                                 .path = request.path,
                                                 .verified_tls = verified_tls,
-                                                .placeholder = injection.placeholder})));
+                                                .placeholder = injection.placeholder,
+                                                .date = signs ? sigv4_date(now) : ""})));
     const plan::LeaseAnswer& answer = leased.answers.back();
     if (!answer.refusal.empty()) co_return "credential-" + answer.refusal;
     // A secret with a line break would write header fields of its own (N111, CWE-113).
-    if (answer.secret.empty() || base::has_control(answer.secret)) co_return "credential-value";
+    const bool plain = !base::has_control(signs ? answer.access_key : answer.secret) &&
+                       !base::has_control(answer.session_token);
+    if (answer.secret.empty() || !plain) co_return "credential-value";
   }
   for (std::size_t i = 0; i < handling.injections.size(); ++i) {
     const Injection& injection = handling.injections[i];
-    const std::string& secret = leased.answers[i].secret;
+    const plan::LeaseAnswer& lease = leased.answers[i];
     // What cannot be taken out of the answer is not sent.
-    CO_TRY(remember(injection.credential, injection.placeholder, secret));
-    if (!put(head, body, injection, secret)) co_return "credential-value";
+    if (slots_[injection.credential].place == http::Place::sigv4) {
+      CO_TRY(remember(injection.credential, injection.placeholder, lease.access_key));
+      CO_TRY(
+          remember(injection.credential, session_mark(injection.credential), lease.session_token));
+      sign(head, body, plan_.policy.credentials[injection.credential].inject, lease, now);
+    } else {
+      CO_TRY(remember(injection.credential, injection.placeholder, lease.secret));
+      if (!put(head, body, injection, lease.secret)) co_return "credential-value";
+    }
     connection.credentials.push_back(plan_.policy.credentials[injection.credential].name);
   }
   co_return std::string();
+}
+
+bool Credentials::signs(const Handling& handling) const {
+  return std::ranges::any_of(handling.injections, [&](const Injection& injection) {
+    return slots_[injection.credential].place == http::Place::sigv4;
+  });
+}
+
+std::string Credentials::session_mark(std::size_t credential) const {
+  for (const plan::Placeholder& placeholder : plan_.placeholders) {
+    const bool its = placeholder.credential == plan_.policy.credentials[credential].name;
+    if (its && placeholder.field == policy::kSessionToken) return placeholder.value;
+  }
+  return "[credential]";
 }
 
 // False where the body has no such field after all.

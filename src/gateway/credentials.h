@@ -46,6 +46,9 @@ class Credentials {
   // Looks at a request that the rules allow. `rule` is the egress rule that does.
   [[nodiscard]] Handling handle(const http::RequestHead& head, const policy::Request& request,
                                 const policy::Egress* rule) const;
+  // Whether the request is signed for AWS. Its answer may be a part: clients put large objects
+  // together from parts, and would take a whole one for a part; the key that signs is never in it.
+  [[nodiscard]] bool signs(const Handling& handling) const;
   // The credential whose certificate the upstream connection of this request is to show.
   [[nodiscard]] std::optional<std::size_t> identity(const Handling& handling) const;
   // Its lease: the certificate and its key, which go into a handshake that verifies the peer first.
@@ -83,6 +86,7 @@ class Credentials {
  private:
   [[nodiscard]] bool judge_finding(const http::Finding& finding, const policy::Request& request,
                                    Handling& handling) const;
+  [[nodiscard]] bool judge_signatures(const http::RequestHead& head, Handling& handling) const;
   [[nodiscard]] bool judge_keys(const policy::Request& request, Handling& handling) const;
   [[nodiscard]] bool judge_own(const http::RequestHead& head, const policy::Request& request,
                                const policy::Egress* rule, Handling& handling) const;
@@ -101,6 +105,7 @@ class Credentials {
   }
   [[nodiscard]] base::Status remember(std::size_t credential, const std::string& placeholder,
                                       const std::string& secret);
+  [[nodiscard]] std::string session_mark(std::size_t credential) const;
   [[nodiscard]] bool put(http::RequestHead& head, std::string& body, const Injection& injection,
                          const std::string& secret) const;
 

@@ -34,6 +34,9 @@ SecretPlaces secret_places(const Credentials& credentials, const Handling& handl
       case http::Place::body:
         places.body = true;
         break;
+      case http::Place::sigv4:
+        places.fields.emplace_back("x-amz-security-token");
+        break;
       case http::Place::none:
         break;
     }
@@ -300,8 +303,10 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
     core_.credentials.strip(asked.head, asked.handling);
     // What comes back must be readable, and whole, for a secret to be taken out of it (N164).
     http::set_field(asked.head.fields, "accept-encoding", "identity");
-    http::remove_fields(asked.head.fields, "range");
-    http::remove_fields(asked.head.fields, "if-range");
+    if (!core_.credentials.signs(asked.handling)) {
+      http::remove_fields(asked.head.fields, "range");
+      http::remove_fields(asked.head.fields, "if-range");
+    }
     http::remove_fields(asked.head.fields, "sec-websocket-extensions");
     if (const auto over = co_await inject(asked)) co_return *over;
   }

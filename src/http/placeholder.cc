@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "http/form.h"
 #include "http/percent.h"
+#include "http/sigv4.h"
 #include "http/syntax.h"
 
 namespace http {
@@ -34,6 +35,11 @@ std::optional<std::string> basic_pair(std::string_view value) {
 
 bool fills_slot(const Field& field, const Marked& marked) {
   const Slot& slot = marked.slot;
+  if (slot.place == Place::sigv4 && field.name == slot.header) {
+    const auto claim = sigv4_claim(field.value);
+    return claim && claim->id == marked.placeholder &&
+           field.value.find(marked.placeholder) == field.value.rfind(marked.placeholder);
+  }
   const bool basic = slot.place == Place::basic;
   if ((!basic && slot.place != Place::header) || field.name != slot.header) return false;
   const std::string_view value = field.value;

@@ -82,6 +82,7 @@ void put_secret(RequestHead& head, const Slot& slot, std::string_view placeholde
       break;
     }
     case Place::body:
+    case Place::sigv4:
     case Place::none:
       break;
   }

@@ -15,7 +15,8 @@ enum class Place {
   query,  // the value of a parameter
   path,   // a segment
   body,   // a field of a form or of a JSON object
-  none,   // nowhere in a request: a client certificate
+  sigv4,  // the id of a key in a signature of AWS; what signs goes nowhere
+  none,   // nowhere in a request: a client certificate, the secret key of AWS
 };
 
 struct Slot {
