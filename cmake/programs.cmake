@@ -20,6 +20,7 @@ cerco_program(cerco-journal MAIN src/main/journal_main.cc DEPENDS journal STATIC
 cerco_program(cerco-tunnel MAIN src/main/tunnel_main.cc DEPENDS tunnel STATIC_RUNTIME)
 cerco_program(cerco-gateway MAIN src/main/gateway_main.cc DEPENDS gateway)
 cerco_program(cerco-broker MAIN src/main/broker_main.cc DEPENDS broker)
+cerco_program(cerco-minter MAIN src/main/minter_main.cc DEPENDS gateway)
 # cerco with single protections taken out of its plan, for the tests' positive controls; never installed.
 cerco_program(cerco-without MAIN tests/support/without_main.cc DEPENDS cli STATIC_RUNTIME)
 
@@ -38,7 +39,7 @@ target_link_libraries(cerco-init PRIVATE cerco_flags_static)
 
 # What ./quickstart builds: all that a person needs, and no test.
 add_custom_target(programs)
-foreach(program cerco cerco-init cerco-tunnel cerco-journal cerco-gateway cerco-broker)
+foreach(program cerco cerco-init cerco-tunnel cerco-journal cerco-gateway cerco-broker cerco-minter)
   if(TARGET ${program})
     add_dependencies(programs ${program})
   endif()

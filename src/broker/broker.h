@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/base.h"
@@ -20,6 +21,17 @@ inline constexpr std::size_t kMaxSecret = std::size_t{64} * 1024;
 
 // Milliseconds on a clock that never goes back.
 using Clock = std::function<std::uint64_t()>;
+struct Edges {
+  Clock steady;
+  std::function<std::int64_t()> wall;  // seconds since 1970
+};
+
+// What is lent of a credential: its secret, and for signatures of AWS the account's three values.
+struct Key {
+  base::Secret secret;
+  base::Secret access_key;
+  base::Secret session_token;
+};
 
 // The secrets, and what may still be done with each.
 class Vault {
@@ -37,10 +49,22 @@ class Vault {
     std::size_t index = 0;  // into the policy's credentials, valid when there is no refusal
     std::uint64_t use = 0;  // which use this is
   };
-  // Judges a request, and counts it when it may be served.
+  // Judges a request; decide() counts it, too, when it may be served.
+  [[nodiscard]] Decision judge(const plan::LeaseRequest& request) const;
   [[nodiscard]] Decision decide(const plan::LeaseRequest& request);
-  // The answer that carries the secret.
-  [[nodiscard]] plan::LeaseAnswer lend(const Decision& decision) const;
+  // The answer that carries the secret; for a signature of AWS the signing key of `request`'s day.
+  [[nodiscard]] plan::LeaseAnswer lend(const Decision& decision,
+                                       const plan::LeaseRequest& request) const;
+
+  // Of a minted credential: the long-lived secret, which the vault then has no more, and what is
+  // lent from now on.
+  [[nodiscard]] base::Secret take_origin(std::size_t index) {
+    return std::exchange(held_[index].origin, {});
+  }
+  void replace(std::size_t index, Key key) { held_[index].key = std::move(key); }
+  [[nodiscard]] std::string_view secret(std::size_t index) const {
+    return held_[index].key.secret.reveal();
+  }
 
   // Forgets a secret ("" for all) for good, and tells whose it was.
   [[nodiscard]] std::vector<std::size_t> revoke(std::string_view credential);
@@ -48,7 +72,8 @@ class Vault {
 
  private:
   struct Held {
-    base::Secret secret;
+    base::Secret origin;  // of a minted one: the long-lived secret
+    Key key;
     std::vector<std::string> placeholders;
     std::uint64_t uses = 0;
     bool revoked = false;
@@ -69,10 +94,12 @@ struct Channels {
   ipc::Channel control;  // to the supervisor
   ipc::Channel journal;
   ipc::Channel gateway;
+  ipc::Channel minter;  // open where the plan mints
 };
 
-// Runs the broker's process: takes the secrets, confines itself (shut_in, as `id` when it is not
-// 0), answers BrokerReady and serves until the supervisor's end. Returns the exit status.
-int serve(const plan::Plan& plan, Channels channels, std::uint32_t id, Clock clock);
+// Runs the broker's process: waits for the minter, takes the secrets, confines itself (shut_in, as
+// `id` when it is not 0), answers BrokerReady and serves until the supervisor's end. Returns the
+// exit status.
+int serve(const plan::Plan& plan, Channels channels, std::uint32_t id, Edges edges);
 
 }  // namespace broker

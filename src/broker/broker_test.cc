@@ -123,7 +123,7 @@ TEST(Vault, WithoutBindingEveryPlaceGetsTheSecret) {
 
 TEST(Vault, LendsTheBareSecret) {
   Fixture fixture(credential("api"));
-  const auto answer = fixture.vault->lend(fixture.vault->decide(request("api")));
+  const auto answer = fixture.vault->lend(fixture.vault->decide(request("api")), request("api"));
   EXPECT_EQ(answer.refusal, "");
   EXPECT_EQ(answer.secret, kSecret);
 }
@@ -137,10 +137,10 @@ TEST(Vault, F45BindingsAddUp) {
   auto vault = broker::Vault::open(plan, memfds({"secret-a", "secret-b"}), [] { return 0; });
   ASSERT_TRUE(vault);
   auto asked = request("b");
-  EXPECT_EQ(vault->lend(vault->decide(asked)).secret, "secret-b");
+  EXPECT_EQ(vault->lend(vault->decide(asked), asked).secret, "secret-b");
   asked.host = "other.example.com";
   EXPECT_EQ(vault->decide(asked).refusal, "");
-  EXPECT_EQ(vault->lend(vault->decide(request("a"))).secret, "secret-a");
+  EXPECT_EQ(vault->lend(vault->decide(request("a")), request("a")).secret, "secret-a");
   // F44 N162: the other's placeholder is not this one's.
   asked = request("a");
   asked.placeholder = request("b").placeholder;
@@ -235,11 +235,12 @@ class Process {
     pid_ = ::fork();
     if (pid_ == 0) {
       control_ = ipc::Channel();
-      broker::Channels channels{std::move(control->second), std::move(journal->second),
-                                std::move(gateway->second)};
+      broker::Channels channels{
+          std::move(control->second), std::move(journal->second), std::move(gateway->second), {}};
       for (auto* pair : {&*control, &*journal, &*gateway}) pair->first = ipc::Channel();
       const std::uint32_t id = ::geteuid() == 0 ? confine::kBrokerId : 0;
-      ::_exit(broker::serve(plan_, std::move(channels), id, [] { return std::uint64_t{0}; }));
+      ::_exit(broker::serve(plan_, std::move(channels), id,
+                            {[] { return std::uint64_t{0}; }, [] { return std::int64_t{0}; }}));
     }
     control_ = std::move(control->first);
     journal_ = std::move(journal->first);

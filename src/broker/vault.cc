@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "broker/broker.h"
+#include "http/http.h"
 #include "os/os.h"
 
 namespace broker {
@@ -11,13 +12,32 @@ namespace {
 base::Status usable(const policy::Credential& credential, const base::Secret& secret) {
   const std::string& name = credential.name;
   if (secret.empty()) return base::bad_input(name, "the secret is empty", {});
-  // A certificate with its key is text of many lines, and goes into no request.
-  const bool lines = credential.inject.kind == policy::InjectKind::mtls;
-  if (!lines && base::has_control(secret.reveal())) {
+  // What has lines goes into no request.
+  if (!policy::takes_lines(credential) && base::has_control(secret.reveal())) {
     return base::bad_input(name, "the secret has a line break or another control character",
                            "one line of text");
   }
   return {};
+}
+
+// What is lent of a secret that is not minted.
+base::Result<Key> key_of(const policy::Credential& credential, base::Secret secret) {
+  Key key;
+  if (credential.inject.kind != policy::InjectKind::sigv4) {
+    key.secret = std::move(secret);
+    return key;
+  }
+  auto keys = http::sigv4_keys(secret.reveal());
+  if (!keys) {
+    return base::bad_input(credential.name, "the secret holds no keys of AWS",
+                           "ID:SECRET, ID:SECRET:TOKEN or the JSON of credential_process");
+  }
+  key.secret = TRY(base::Secret::hold(keys->secret));
+  key.access_key = TRY(base::Secret::hold(keys->id));
+  key.session_token = TRY(base::Secret::hold(keys->token));
+  base::wipe(keys->secret);
+  base::wipe(keys->token);
+  return key;
 }
 
 // The first part of the binding that does not cover the request.
@@ -49,8 +69,11 @@ base::Result<Vault> Vault::open(const plan::Plan& plan, std::vector<base::Fd> se
   Vault vault(plan, std::move(clock));
   for (std::size_t i = 0; i < credentials.size(); ++i) {
     const std::string& name = credentials[i].name;
-    Held held{.secret = TRY_IN(name, os::take_secret(secrets[i].get(), kMaxSecret))};
-    TRY(usable(credentials[i], held.secret));
+    Held held{.origin = TRY_IN(name, os::take_secret(secrets[i].get(), kMaxSecret))};
+    TRY(usable(credentials[i], held.origin));
+    if (credentials[i].source.mint.kind == policy::MintKind::none) {
+      held.key = TRY(key_of(credentials[i], std::move(held.origin)));
+    }
     for (const plan::Placeholder& placeholder : plan.placeholders) {
       if (placeholder.credential == name) held.placeholders.push_back(placeholder.value);
     }
@@ -85,18 +108,29 @@ std::string Vault::refusal(const plan::LeaseRequest& request, std::size_t index)
   return {};
 }
 
-Vault::Decision Vault::decide(const plan::LeaseRequest& request) {
+Vault::Decision Vault::judge(const plan::LeaseRequest& request) const {
   const auto& credentials = plan_->policy.credentials;
   const auto found = std::ranges::find(credentials, request.credential, &policy::Credential::name);
   if (found == credentials.end()) return {.refusal = "unknown"};
   const auto index = static_cast<std::size_t>(found - credentials.begin());
-  Decision decision{.refusal = refusal(request, index), .index = index};
-  if (decision.refusal.empty()) decision.use = ++held_[index].uses;
+  return {.refusal = refusal(request, index), .index = index};
+}
+
+Vault::Decision Vault::decide(const plan::LeaseRequest& request) {
+  Decision decision = judge(request);
+  if (decision.refusal.empty()) decision.use = ++held_[decision.index].uses;
   return decision;
 }
 
-plan::LeaseAnswer Vault::lend(const Decision& decision) const {
-  return {.secret = std::string(held_[decision.index].secret.reveal())};
+plan::LeaseAnswer Vault::lend(const Decision& decision, const plan::LeaseRequest& request) const {
+  const Key& key = held_[decision.index].key;
+  const policy::Inject& inject = plan_->policy.credentials[decision.index].inject;
+  if (inject.kind != policy::InjectKind::sigv4) return {.secret = std::string(key.secret.reveal())};
+  // With the account's own secret any request could be signed, for ever.
+  return {
+      .secret = http::sigv4_key(key.secret.reveal(), {request.date, inject.region, inject.service}),
+      .access_key = std::string(key.access_key.reveal()),
+      .session_token = std::string(key.session_token.reveal())};
 }
 
 std::vector<std::size_t> Vault::revoke(std::string_view credential) {
@@ -105,7 +139,7 @@ std::vector<std::size_t> Vault::revoke(std::string_view credential) {
     const bool meant = credential.empty() || plan_->policy.credentials[i].name == credential;
     if (!meant || held_[i].revoked) continue;
     held_[i].revoked = true;
-    held_[i].secret = base::Secret();
+    held_[i].key = Key();
     gone.push_back(i);
   }
   return gone;

@@ -82,6 +82,7 @@ Around around(const policy::Inject& inject, const std::string& url) {
     case policy::InjectKind::body:
       return {"--data-urlencode", inject.field + "=" + before, after};
     case policy::InjectKind::mtls:
+    case policy::InjectKind::sigv4:
       break;
   }
   return {};
@@ -97,6 +98,10 @@ base::Result<TestRequest> test_request(const policy::Credential& credential,
     return base::bad_input("--method",
                            "`" + base::printable(method.substr(0, 80)) + "` is no method",
                            "expected one such as GET");
+  }
+  // It takes two variables, and a client that signs.
+  if (credential.inject.kind == policy::InjectKind::sigv4) {
+    return base::not_yet(where(credential) + ": a test of signatures");
   }
   TestRequest request;
   request.method = method.empty() ? TRY(method_of(credential)) : method;

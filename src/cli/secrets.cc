@@ -134,8 +134,8 @@ base::Result<base::Fd> seal(const policy::Credential& credential, std::string& s
   if (text.size() > kMaxSecret) {
     return base::bad_input(where(credential), "the secret is longer than 64 KiB", {});
   }
-  const bool pem = credential.inject.kind == policy::InjectKind::mtls;
-  if (!pem && text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos) {
+  if (!policy::takes_lines(credential) &&
+      text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos) {
     return base::bad_input(where(credential), "the secret has more than one line", {});
   }
   return os::sealed_memfd("cerco-secret", text);

@@ -63,6 +63,7 @@ inline constexpr std::uint32_t kGatewayId = 1879044096;
 inline constexpr std::uint32_t kBrokerId = 1879044097;
 inline constexpr std::uint32_t kJournalId = 1879044098;
 inline constexpr std::uint32_t kTunnelId = 1879044099;
+inline constexpr std::uint32_t kMinterId = 1879044100;
 
 // --- Capabilities ------------------------------------------------------------------------------
 
@@ -109,7 +110,7 @@ inline constexpr Capabilities kNone = 0;
 enum class Profile { strict, standard, debug, browser, strict_program };
 // For our own processes; `files` serves a file session inside the sandbox, `tunnel` is either end
 // of a tunnel.
-enum class Own { gateway, broker, journal, files, tunnel };
+enum class Own { gateway, broker, journal, files, tunnel, minter };
 
 using Filter = std::vector<sock_filter>;
 enum class Arch { x86_64, aarch64 };

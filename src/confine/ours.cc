@@ -48,6 +48,11 @@ constexpr std::string_view kGateway[] = {
     "getsockopt", "listen",   "recvfrom", "recvmmsg", "sendmmsg",          "sendto",
     "setsockopt", "shutdown", "splice",   "pread64",  "sched_getaffinity", "getcpu",
     "mlock",      "munlock"};
+// Dials token endpoints, one after another; nothing can be accepted or bound.
+constexpr std::string_view kMinter[] = {
+    "connect",  "getpeername",       "getsockname", "getsockopt", "recvfrom",
+    "recvmmsg", "sendmmsg",          "sendto",      "setsockopt", "shutdown",
+    "pread64",  "sched_getaffinity", "getcpu"};
 // Holds secrets in locked memory (libsodium: mlock, guard pages, MADV_DONTDUMP).
 constexpr std::string_view kBroker[] = {"mlock",     "munlock",  "pread64", "pwrite64",
                                         "ftruncate", "recvfrom", "sendto",  "shutdown"};
@@ -86,6 +91,8 @@ Names names(Own own) {
       return kFiles;
     case Own::tunnel:
       return kTunnel;
+    case Own::minter:
+      return kMinter;
   }
   std::abort();
 }
@@ -163,7 +170,7 @@ Filter filter(Own own, Arch arch, Build build) {
   listing.put("prlimit64", prlimit_rules());
   if (build == Build::sanitized) listing.put_all(kSanitizers, kAllow);
   listing.put_all(names(own), kAllow);
-  if (own == Own::gateway) listing.put("socket", gateway_sockets());
+  if (own == Own::gateway || own == Own::minter) listing.put("socket", gateway_sockets());
   return compile(table, arch);
 }
 

@@ -20,7 +20,8 @@
 namespace confine {
 namespace {
 
-constexpr std::array kOurs = {Own::gateway, Own::broker, Own::journal, Own::files, Own::tunnel};
+constexpr std::array kOurs = {Own::gateway, Own::broker, Own::journal,
+                              Own::files,   Own::tunnel, Own::minter};
 constexpr std::uint32_t kMachine = AUDIT_ARCH_X86_64;
 using Args = std::array<std::uint64_t, 6>;
 
@@ -78,27 +79,36 @@ TEST(OwnFilter, memory_never_becomes_executable) {
   }
 }
 
-TEST(OwnFilter, only_the_gateway_makes_sockets_and_only_for_the_internet) {
+TEST(OwnFilter, only_gateway_and_minter_make_sockets_and_only_for_the_internet) {
   for (const Own own : {Own::broker, Own::journal, Own::files, Own::tunnel}) {
     for (const std::uint64_t family : {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK}) {
       EXPECT_FALSE(allows(release(own), SYS_socket, {family, SOCK_STREAM, 0, 0, 0, 0}));
     }
     EXPECT_FALSE(allows(release(own), SYS_connect, {}));
   }
-  const Filter gateway = release(Own::gateway);
-  EXPECT_TRUE(allows(gateway, SYS_socket,
-                     {AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 6, 0, 0, 0}));
-  EXPECT_TRUE(allows(gateway, SYS_socket, {AF_INET6, SOCK_DGRAM, 17, 0, 0, 0}));
-  EXPECT_TRUE(allows(gateway, SYS_socket, {AF_NETLINK, SOCK_RAW, 0, 0, 0, 0}));
-  for (const Args& args :
-       {Args{AF_UNIX, SOCK_STREAM, 0, 0, 0, 0}, Args{AF_INET, SOCK_RAW, 1, 0, 0, 0},
-        Args{AF_PACKET, SOCK_RAW, 0, 0, 0, 0}, Args{AF_NETLINK, SOCK_RAW, 12, 0, 0, 0}}) {
-    EXPECT_FALSE(allows(gateway, SYS_socket, args));
+  for (const Own own : {Own::gateway, Own::minter}) {
+    const Filter program = release(own);
+    EXPECT_TRUE(allows(program, SYS_socket,
+                       {AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 6, 0, 0, 0}));
+    EXPECT_TRUE(allows(program, SYS_socket, {AF_INET6, SOCK_DGRAM, 17, 0, 0, 0}));
+    EXPECT_TRUE(allows(program, SYS_socket, {AF_NETLINK, SOCK_RAW, 0, 0, 0, 0}));
+    for (const Args& args :
+         {Args{AF_UNIX, SOCK_STREAM, 0, 0, 0, 0}, Args{AF_INET, SOCK_RAW, 1, 0, 0, 0},
+          Args{AF_PACKET, SOCK_RAW, 0, 0, 0, 0}, Args{AF_NETLINK, SOCK_RAW, 12, 0, 0, 0}}) {
+      EXPECT_FALSE(allows(program, SYS_socket, args));
+    }
+  }
+}
+
+TEST(OwnFilter, nobody_can_reach_the_minter) {
+  for (const std::uint64_t nr : {SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_splice}) {
+    EXPECT_FALSE(allows(release(Own::minter), nr, {}));
+    EXPECT_TRUE(allows(release(Own::gateway), nr, {}));
   }
 }
 
 TEST(OwnFilter, paths_are_quietly_refused_to_those_without_any) {
-  for (const Own own : {Own::gateway, Own::broker, Own::tunnel}) {
+  for (const Own own : {Own::gateway, Own::broker, Own::tunnel, Own::minter}) {
     for (const std::uint64_t nr : {SYS_openat, SYS_open, SYS_stat, SYS_readlink, SYS_newfstatat}) {
       EXPECT_EQ(evaluate(release(own), static_cast<std::uint32_t>(nr), kMachine, {}),
                 SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(EACCES));
@@ -216,7 +226,7 @@ TEST_F(ShutIn, what_cannot_be_given_up_is_an_error) {
 }
 
 TEST_F(ShutIn, each_of_ours_can_shut_itself_in) {
-  for (const Own own : {Own::gateway, Own::broker, Own::journal, Own::tunnel}) {
+  for (const Own own : {Own::gateway, Own::broker, Own::journal, Own::tunnel, Own::minter}) {
     const Ended ended = in_child([&] {
       if (!shut_in(own, kGatewayId, {})) return 98;
       std::vector<std::string> some(1000, std::string(1000, 'x'));  // memory is still to be had

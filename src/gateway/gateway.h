@@ -8,4 +8,8 @@ namespace gateway {
 // gone. Confines itself before it says that it is ready. Returns the exit status.
 int serve();
 
+// The process of cerco-minter: asks token endpoints what the broker wants asked, until the broker's
+// end. Returns the exit status.
+int serve_minter();
+
 }  // namespace gateway

@@ -10,6 +10,12 @@ constexpr std::size_t kMostAnswer = std::size_t{64} * 1024;
 
 }  // namespace
 
+void wipe(plan::LeaseAnswer& answer) {
+  base::wipe(answer.secret);
+  base::wipe(answer.access_key);
+  base::wipe(answer.session_token);
+}
+
 base::Result<std::unique_ptr<LeaseDesk>> LeaseDesk::make(asio::io_context& io,
                                                          ipc::Channel channel) {
   auto set = os::set_nonblocking(channel.fd());
@@ -38,15 +44,16 @@ void LeaseDesk::receive() {
     if (!got || *got == os::Got::end || (*got == os::Got::message && reader_.cut())) return lose();
     if (*got == os::Got::nothing) return arm();
     auto answer = base::decode<plan::LeaseAnswer>(reader_.bytes(), "lease");
-    if (!answer || asked_.empty()) return lose();
-    const auto asked = asked_.front();
-    asked_.pop_front();
+    const auto found = answer ? asked_.find(answer->id) : asked_.end();
+    if (found == asked_.end()) return lose();
+    const auto asked = found->second;
+    asked_.erase(found);
     asked->answer = std::move(*answer);
     asked->done = true;
     if (asked->who != nullptr) {
       asked->who->wake.notify();
     } else {
-      base::wipe(asked->answer.secret);
+      wipe(asked->answer);
     }
   }
 }
@@ -54,8 +61,8 @@ void LeaseDesk::receive() {
 void LeaseDesk::lose() {
   lost_ = true;
   while (!asked_.empty()) {
-    const auto asked = asked_.front();
-    asked_.pop_front();
+    const auto asked = asked_.begin()->second;
+    asked_.erase(asked_.begin());
     asked->lost = true;
     asked->done = true;
     if (asked->who != nullptr) asked->who->wake.notify();
@@ -66,9 +73,10 @@ asio::awaitable<base::Result<plan::LeaseAnswer>> LeaseDesk::ask(Connection& conn
                                                                 plan::LeaseRequest request) {
   auto asked = std::make_shared<Asked>();
   asked->who = &connection;
+  request.id = ++last_;
   if (!lost_ && !ipc::send_value(channel_, request, {})) lose();
   if (lost_) co_return base::fail(base::Kind::peer, "broker", "is gone", {});
-  asked_.push_back(asked);
+  asked_.emplace(request.id, asked);
   while (!asked->done) {
     if (co_await connection.pause()) continue;
     asked->who = nullptr;

@@ -1,8 +1,8 @@
-// The channel to the broker: one answer a request, in order.
+// The channel to the broker: one answer a request, in any order.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <deque>
+#include <map>
 #include <memory>
 
 #include "gateway/core.h"
@@ -10,6 +10,9 @@
 #include "plan/plan.h"
 
 namespace gateway {
+
+// Of what a secret is in.
+void wipe(plan::LeaseAnswer& answer);
 
 class LeaseDesk {
  public:
@@ -25,7 +28,7 @@ class LeaseDesk {
                                                        plan::LeaseRequest request);
 
  private:
-  // Kept until its answer comes, also when the asker has gone, so that answers stay in step.
+  // Kept until its answer comes, also when the asker has gone: an answer to nothing is a fault.
   struct Asked {
     Connection* who = nullptr;
     bool done = false;
@@ -40,7 +43,8 @@ class LeaseDesk {
   ipc::Channel channel_;
   asio::posix::stream_descriptor descriptor_;
   os::PacketReader reader_;
-  std::deque<std::shared_ptr<Asked>> asked_;
+  std::map<std::uint64_t, std::shared_ptr<Asked>> asked_;
+  std::uint64_t last_ = 0;
   bool lost_ = false;
 };
 

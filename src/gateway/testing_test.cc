@@ -316,7 +316,9 @@ void World::answer_leases() {
       broker_ = ipc::Channel();
       return;
     }
-    (void)ipc::send_value(broker_, broker(*request), {});
+    plan::LeaseAnswer answer = broker(*request);
+    answer.id = request->id;
+    (void)ipc::send_value(broker_, answer, {});
   }
 }
 

@@ -149,4 +149,12 @@ std::string form_with_some(std::string_view form, const Keep& keep) {
   return out;
 }
 
+std::string form_value(std::string_view value) {
+  return percent_encoded(value, kUpperHex);
+}
+
+std::string form_pair(std::string_view name, std::string_view value) {
+  return form_value(name) + "=" + form_value(value);
+}
+
 }  // namespace http

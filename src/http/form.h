@@ -43,4 +43,8 @@ enum class Fields {
 using Keep = std::function<bool(std::string_view name, std::string_view value)>;
 [[nodiscard]] std::string form_with_some(std::string_view form, const Keep& keep);
 
+// `NAME=VALUE` and a value of one, escaped for a form.
+[[nodiscard]] std::string form_value(std::string_view value);
+[[nodiscard]] std::string form_pair(std::string_view name, std::string_view value);
+
 }  // namespace http

@@ -50,10 +50,10 @@ struct BrokerRevoked {
 };
 using FromBroker = std::variant<BrokerReady, BrokerRevoked>;
 
-// --- gateway → broker and back, one answer a request, in order
-// --------------------------------------
+// --- gateway → broker and back, one answer a request, in any order -------------------------------
 
 struct LeaseRequest {
+  std::uint64_t id = 0;  // the answer has the same
   std::string credential;
   std::string host;  // canonical
   std::uint16_t port = 0;
@@ -61,18 +61,24 @@ struct LeaseRequest {
   std::string path;           // canonical, without the query
   bool verified_tls = false;  // the upstream's certificate was verified for `host`
   std::string placeholder;    // as seen in the bound place; "" when the request carries none
+  std::string date;           // YYYYMMDD of a signature of AWS, else ""
   template <class W>
   void fields(W& w) {
-    w(credential, host, port, method, path, verified_tls, placeholder);
+    w(id, credential, host, port, method, path, verified_tls, placeholder, date);
   }
 };
 struct LeaseAnswer {
+  std::uint64_t id = 0;
   std::string refusal;  // "" when granted; else unknown, host, port, method, path, placeholder,
-                        // tls, expired, uses, revoked
-  std::string secret;   // the bare secret: wipe after use
+                        // tls, expired, uses, revoked, date, mint (no key can be had now), journal
+  // The bare secret; for a signature of AWS the signing key of that day, region and service, never
+  // the account's own. Wipe all three after use.
+  std::string secret;
+  std::string access_key;
+  std::string session_token;
   template <class W>
   void fields(W& w) {
-    w(refusal, secret);
+    w(id, refusal, secret, access_key, session_token);
   }
 };
 

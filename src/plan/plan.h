@@ -17,6 +17,7 @@
 #include "base/base.h"
 #include "plan/broker_frames.h"   // IWYU pragma: export
 #include "plan/gateway_frames.h"  // IWYU pragma: export
+#include "plan/minter_frames.h"   // IWYU pragma: export
 #include "policy/policy.h"
 
 namespace plan {
@@ -437,10 +438,11 @@ struct Plan {
 // the supervisor's own standard error); kPlan is a sealed memfd with encode(Plan).
 enum : int {
   kFdPlan = 3,
-  kFdControl = 4,  // SEQPACKET to the supervisor
+  kFdControl = 4,  // SEQPACKET to the supervisor; the minter's to the broker
   kFdJournal = 5,  // SEQPACKET to the journal (gateway, broker)
   kFdBroker = 6,   // SEQPACKET gateway ↔ broker (both have it here)
-  kFdRoots = 7,    // gateway, broker: memfd with the upstream roots as PEM
+  kFdRoots = 7,    // gateway, broker, minter: memfd with the upstream roots as PEM
+  kFdMinter = 8,   // SEQPACKET broker → minter, where the policy mints
   // The capture sockets come by GatewayServe.
 };
 

@@ -122,6 +122,8 @@ std::string place_in_request(const Inject& inject) {
       return "the field " + inject.field;
     case InjectKind::mtls:
       return "the handshake";
+    case InjectKind::sigv4:
+      return "authorization";
   }
   return {};
 }
@@ -172,6 +174,26 @@ base::Status check_variables(Reading& reading, const Policy& policy, std::size_t
   return {};
 }
 
+// The key that is minted can do what the binding says, and no more.
+base::Status check_mint(Reading& reading, const Credential& credential, std::size_t index) {
+  const auto judge = [&](const auto& narrowed) -> base::Status {
+    if (narrowed) return {};
+    const base::Error& error = narrowed.error();
+    return base::bad_input(reading.origins[path_of(index, "source")],
+                           fmt::format("credential[{}]: {}", index, error.what), error.expected);
+  };
+  switch (credential.source.mint.kind) {
+    case MintKind::github_app:
+      return judge(github_grant(credential));
+    case MintKind::aws_sts:
+      return judge(aws_session_policy(credential));
+    case MintKind::gcp:
+      return judge(gcp_boundary(credential));
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 base::Status check_bindings(Reading& reading, const Policy& policy) {
@@ -183,6 +205,7 @@ base::Status check_bindings(Reading& reading, const Policy& policy) {
     TRY(check_reach(reading, policy, i));
     TRY(check_collisions(reading, policy, i));
     TRY(check_variables(reading, policy, i));
+    TRY(check_mint(reading, policy.credentials[i], i));
   }
   return {};
 }

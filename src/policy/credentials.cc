@@ -2,70 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "policy/path.h"
 #include "policy/reader.h"
 
 namespace policy {
 namespace {
-
-base::Status read_command(const At& at, Source& out) {
-  if (at.shaped(R"({"type":"array","minItems":1,"items":{"type":"string"}})")) return {};
-  if (at.node.kind != Node::Kind::array || at.node.items.empty()) {
-    return at.wrong("expected a command and its arguments such as [\"gh\", \"auth\", \"token\"]");
-  }
-  for (std::size_t i = 0; i < at.node.items.size(); ++i) {
-    std::string word = TRY(want_string(at.item(i), "a string"));
-    if (word.contains('\0') || (i == 0 && word.empty()))
-      return at.item(i).bad("no argument", "expected text");
-    out.command.push_back(std::move(word));
-  }
-  out.kind = SourceKind::command;
-  return {};
-}
-
-// A file within one folder.
-Fault check_file_name(std::string_view text) {
-  const bool plain = !text.empty() && text.size() <= 255 && text != "." && text != ".." &&
-                     text.find_first_of(std::string_view("/\0", 2)) == std::string_view::npos;
-  if (plain) return {};
-  return {"no name of a credential", "expected a name as in LoadCredential=NAME:PATH"};
-}
-
-base::Status later(const At& at) {
-  if (at.shaped("false")) return {};
-  return at.not_yet("");
-}
-
-base::Status read_source(const At& at, Source& out) {
-  TRY(read_table(at, {{"env",
-                       [&](const At& a) {
-                         out.kind = SourceKind::env;
-                         return string_into(out.name, check_variable)(a);
-                       }},
-                      {"file",
-                       [&](const At& a) {
-                         out.kind = SourceKind::file;
-                         return string_into(out.name, [](std::string_view text) {
-                           return text.empty() || text.contains('\0')
-                                      ? Fault{"no path", "expected the path of a file"}
-                                      : Fault{};
-                         })(a);
-                       }},
-                      {"command", [&](const At& a) { return read_command(a, out); }},
-                      {"systemd",
-                       [&](const At& a) {
-                         out.kind = SourceKind::systemd;
-                         return string_into(out.name, check_file_name)(a);
-                       }},
-                      {"oauth2", later},
-                      {"jwt_bearer", later},
-                      {"vault", later},
-                      {"github_app", later},
-                      {"aws_sts", later},
-                      {"gcp", later}}));
-  return want_one(at, {"env", "file", "command", "systemd"});
-}
 
 Fault check_format(std::string_view text) {
   const auto at = text.find("{secret}");
@@ -117,6 +60,27 @@ base::Status read_mtls(const At& at, Inject& out) {
   return wanted ? base::Status() : at.bad("false", "expected true, or another place");
 }
 
+base::Status read_sigv4(const At& at, Inject& out) {
+  TRY(read_table(at, {{"region", string_into(out.region, check_region)},
+                      {"service", string_into(out.service, check_region)}}));
+  if (at.describing()) {
+    add_to_shape(at, R"("required":["region","service"])");
+    return {};
+  }
+  for (std::string_view key : {"region", "service"}) {
+    if (at.node.find(key) == nullptr) {
+      return at.bad(fmt::format("no {}", key), fmt::format("expected the key {}", key));
+    }
+  }
+  out.kind = InjectKind::sigv4;
+  return {};
+}
+
+base::Status later(const At& at) {
+  if (at.shaped("false")) return {};
+  return at.not_yet("");
+}
+
 base::Status read_inject(const At& at, Inject& out) {
   const auto kind = [&out](InjectKind one, const std::function<base::Status(const At&)>& read) {
     return [&out, one, read](const At& a) -> base::Status {
@@ -132,24 +96,38 @@ base::Status read_inject(const At& at, Inject& out) {
                       {"path", kind(InjectKind::path,
                                     count_into(out.segment, kMostSegments, Unlimited::refused))},
                       {"body", kind(InjectKind::body, string_into(out.field, check_field))},
-                      {"sigv4", later},
+                      {"sigv4", [&](const At& a) { return read_sigv4(a, out); }},
                       {"mtls", [&](const At& a) { return read_mtls(a, out); }},
                       {"postgres", later}}));
-  TRY(want_one(at, {"header", "basic", "query", "path", "body", "mtls"}));
-  const bool whole = out.kind == InjectKind::basic || out.kind == InjectKind::mtls;
+  TRY(want_one(at, {"header", "basic", "query", "path", "body", "sigv4", "mtls"}));
+  const bool whole = out.kind == InjectKind::basic || out.kind == InjectKind::mtls ||
+                     out.kind == InjectKind::sigv4;
   if (whole && at.node.find("format") != nullptr) {
     return at.bad("format beside what has none", "expected format beside another place");
   }
   return {};
 }
 
+// Services of AWS whose answers are credentials (N174).
+bool hands_out_keys(std::string_view service) {
+  static constexpr std::array<std::string_view, 7> kServices = {
+      "sts", "iam", "sso", "sso-oauth", "signin", "cognito-identity", "rolesanywhere"};
+  return std::ranges::find(kServices, service) != kServices.end();
+}
+
+// What a variable can stand for: the one secret, or one of the three values of an account of AWS.
 base::Status check_fields(const At& at, const Credential& credential) {
+  const bool keys = credential.inject.kind == InjectKind::sigv4;
   for (const auto& [variable, field] : credential.env) {
-    if (field == "secret") continue;
-    return base::bad_input(at.reading.origins[at.path + ".env." + variable],
-                           fmt::format("{}.env.{}: found \"{}\"", at.path, variable,
-                                       base::printable(field.substr(0, 80))),
-                           "expected \"secret\", the one field that this source has");
+    const bool known = keys ? field == kAccessKey || field == kSecretKey || field == kSessionToken
+                            : field == "secret";
+    if (known) continue;
+    return base::bad_input(
+        at.reading.origins[at.path + ".env." + variable],
+        fmt::format("{}.env.{}: found \"{}\"", at.path, variable,
+                    base::printable(field.substr(0, 80))),
+        keys ? "expected \"access_key_id\", \"secret_access_key\" or \"session_token\""
+             : "expected \"secret\", the one field that this source has");
   }
   return {};
 }
@@ -196,6 +174,14 @@ base::Status read_credential(const At& at, std::size_t number, Credential& out) 
   if (out.inject.kind == InjectKind::mtls && (out.require || !out.env.empty())) {
     return at.bad("a client certificate that waits for a placeholder",
                   "expected require = false, and no env");
+  }
+  if (const std::string_view service = out.inject.service; hands_out_keys(service)) {
+    return at.bad(fmt::format("{} hands out keys that no binding covers", service),
+                  "expected another service");
+  }
+  if (out.inject.kind == InjectKind::sigv4 && !out.require) {
+    return at.bad("a signature without the agent's own",
+                  "expected require = true, and env with access_key_id and secret_access_key");
   }
   return check_fields(at, out);
 }

@@ -219,21 +219,60 @@ struct Deny {
   }
 };
 
-// The sources that are built; `systemd` is a file of $CREDENTIALS_DIRECTORY.
+// How the secret that is lent is made out of the one that was read; `none`: it is that one.
+enum class MintKind { none, oauth2, jwt_bearer, vault, github_app, aws_sts, gcp, last_ = gcp };
+enum class Grant { client_credentials, refresh_token, last_ = refresh_token };
+enum class ClientAuth { basic, body, none, last_ = none };  // how an OAuth client shows its secret
+enum class JwtAlgorithm { rs256, es256, last_ = es256 };
+struct Mint {
+  MintKind kind = MintKind::none;
+  std::string url;  // https: oauth2, jwt_bearer, gcp: the token endpoint; vault, github_app: the
+                    // API's base; aws_sts: the service
+  std::string second_url;  // oauth2: revocation (RFC 7009); gcp: the token exchange; "" : none
+  std::vector<std::string> addresses;  // non-public ranges that their names may resolve to
+  std::string client;  // oauth2: client_id; jwt_bearer: issuer; github_app: the app's id
+  std::string subject;
+  std::string audience;
+  std::string scope;
+  std::string key_id;
+  Grant grant = Grant::client_credentials;
+  ClientAuth auth = ClientAuth::basic;
+  JwtAlgorithm algorithm = JwtAlgorithm::rs256;
+  std::string read;            // vault: what is read, "secret/data/app"
+  std::string field;           // and the member of its data
+  std::string namespace_name;  // vault
+  std::string installation;    // github_app; "": that of the binding's first repository
+  std::map<std::string, std::string> permissions;  // github_app; empty: by methods and paths
+  std::string role;                                // aws_sts
+  std::string region;                              // aws_sts
+  bool operator==(const Mint&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(kind, url, second_url, addresses, client, subject, audience, scope, key_id, grant, auth,
+      algorithm, read, field, namespace_name, installation, permissions, role, region);
+  }
+};
+
+// Where the long-lived secret is read; `systemd` is a file of $CREDENTIALS_DIRECTORY.
 enum class SourceKind { env, file, command, systemd, last_ = systemd };
 struct Source {
   SourceKind kind = SourceKind::env;
   std::string name;                  // variable, path, or the credential's name at systemd
   std::vector<std::string> command;  // argv
+  Mint mint = {};
   bool operator==(const Source&) const = default;
   template <class W>
   void fields(W& w) {
-    w(kind, name, command);
+    w(kind, name, command, mint);
   }
 };
 
 // The places that are built.
-enum class InjectKind { header, basic, query, path, body, mtls, last_ = mtls };
+enum class InjectKind { header, basic, query, path, body, mtls, sigv4, last_ = sigv4 };
+// The fields of a credential for signatures of AWS.
+inline constexpr std::string_view kAccessKey = "access_key_id";
+inline constexpr std::string_view kSecretKey = "secret_access_key";
+inline constexpr std::string_view kSessionToken = "session_token";
 struct Inject {
   InjectKind kind = InjectKind::header;
   std::string header = "authorization";  // lower case
@@ -241,10 +280,12 @@ struct Inject {
   std::string user;                      // basic
   std::string field;                     // query: the parameter; body: of a form or a JSON object
   std::uint64_t segment = 0;             // path: from 1
+  std::string region;                    // sigv4
+  std::string service;                   // sigv4
   bool operator==(const Inject&) const = default;
   template <class W>
   void fields(W& w) {
-    w(kind, header, format, user, field, segment);
+    w(kind, header, format, user, field, segment, region, service);
   }
 };
 
@@ -344,6 +385,7 @@ struct Effective {
 [[nodiscard]] std::string_view to_string(Code code);
 [[nodiscard]] std::string_view to_string(Action action);
 [[nodiscard]] std::string_view to_string(SeccompProfile profile);
+[[nodiscard]] std::string_view to_string(MintKind kind);    // "none", "oauth2", …
 [[nodiscard]] std::string size_text(std::uint64_t bytes);   // "512MiB", "unlimited"
 [[nodiscard]] std::string duration_text(std::uint64_t ms);  // "90s", "1h", "unlimited"
 
@@ -464,6 +506,33 @@ struct Verdict {
 [[nodiscard]] Verdict decide_connection(const Policy& policy, const Request& request);
 // What it says of one HTTP request on an inspected connection.
 [[nodiscard]] Verdict decide_request(const Policy& policy, const Request& request);
+
+// The parts of a URL of a mint, which the parser has checked: https, a name, a port, a path.
+struct Endpoint {
+  std::string host;  // canonical
+  std::uint16_t port = 443;
+  std::string path;  // "/" at least
+  bool operator==(const Endpoint&) const = default;
+};
+[[nodiscard]] base::Result<Endpoint> endpoint_of(std::string_view url);
+// Every endpoint that minting this policy's credentials dials, as rules of a host and a port with
+// the mint's `addresses`; empty where nothing is minted.
+[[nodiscard]] std::vector<Egress> mint_rules(const Policy& policy);
+// Whether the secret that is read may have more than one line: keys and objects.
+[[nodiscard]] bool takes_lines(const Credential& credential);
+
+// What a minted key may do is derived from its binding. Errors (bad_input): the binding is wider
+// than what can be said there.
+struct GithubGrant {
+  std::string owner;
+  std::vector<std::string> repositories;
+  std::map<std::string, std::string> permissions;
+};
+[[nodiscard]] base::Result<GithubGrant> github_grant(const Credential& credential);
+// The session policy of AssumeRole, and the credential access boundary of Google's token exchange
+// ("" where the binding has other hosts than Cloud Storage's and `scope` says all), as JSON.
+[[nodiscard]] base::Result<std::string> aws_session_policy(const Credential& credential);
+[[nodiscard]] base::Result<std::string> gcp_boundary(const Credential& credential);
 
 // Whether a credential's binding covers the request's host, port, method and path.
 [[nodiscard]] bool covers(const Credential& credential, const Request& request);

@@ -132,6 +132,7 @@ std::function<base::Status(const At&)> name_into(E& out, const std::array<Name<E
 [[nodiscard]] base::Status read_egress(const At& at, Policy& policy);
 [[nodiscard]] base::Status read_deny(const At& at, Policy& policy);
 [[nodiscard]] base::Status read_credentials(const At& at, Policy& policy);
+[[nodiscard]] base::Status read_source(const At& at, Source& out);  // sources.cc
 
 // The largest count that JSON says exactly.
 inline constexpr std::uint64_t kMostCount = 1ULL << 53;
@@ -142,6 +143,9 @@ inline constexpr std::uint64_t kMostCount = 1ULL << 53;
 [[nodiscard]] bool is_header_value(std::string_view text);
 [[nodiscard]] Fault check_label(std::string_view text);     // names of rules, credentials, tasks
 [[nodiscard]] Fault check_variable(std::string_view text);  // names of environment variables
+[[nodiscard]] Fault check_region(std::string_view text);    // regions and services of AWS
+// A range that a rule opens to the addresses of its names (rules.cc).
+[[nodiscard]] base::Result<std::string> opened_cidr(std::string_view text);
 [[nodiscard]] base::Result<std::string> canonical_header(std::string_view text);
 [[nodiscard]] base::Result<std::string> canonical_method(std::string_view text);
 // A name with perhaps "*." or "**." before it; IP literals are refused.

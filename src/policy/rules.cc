@@ -38,6 +38,8 @@ std::string shut_reason(const Cidr& cidr) {
   return from.guard == Guard::never && from.reason == to.reason ? from.reason : "";
 }
 
+}  // namespace
+
 base::Result<std::string> opened_cidr(std::string_view text) {
   const auto cidr = parse_cidr(text);
   if (!cidr) return fault(cidr.error().what, cidr.error().expected);
@@ -49,6 +51,8 @@ base::Result<std::string> opened_cidr(std::string_view text) {
   if (!why.empty()) return fault(why + " is never opened", "expected another range");
   return to_string(*cidr);
 }
+
+namespace {
 
 base::Result<std::string> opened_range(std::string_view text) {
   return text == "host" ? std::string(text) : opened_cidr(text);

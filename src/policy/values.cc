@@ -105,5 +105,8 @@ std::string_view to_string(Action action) {
 std::string_view to_string(SeccompProfile profile) {
   return name_of(kProfiles, profile);
 }
+std::string_view to_string(MintKind kind) {
+  return kind == MintKind::none ? "none" : name_of(kMints, kind);
+}
 
 }  // namespace policy

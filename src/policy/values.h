@@ -50,6 +50,18 @@ inline constexpr std::array kNeeds = {Name{"best", Need::best}, Name{"required",
 inline constexpr std::array kOwns = {Name{"pass", Own::pass}, Name{"strip", Own::strip},
                                      Name{"refuse", Own::refuse}};
 
+inline constexpr std::array kMints = {
+    Name{"oauth2", MintKind::oauth2},   Name{"jwt_bearer", MintKind::jwt_bearer},
+    Name{"vault", MintKind::vault},     Name{"github_app", MintKind::github_app},
+    Name{"aws_sts", MintKind::aws_sts}, Name{"gcp", MintKind::gcp}};
+inline constexpr std::array kGrants = {Name{"client_credentials", Grant::client_credentials},
+                                       Name{"refresh_token", Grant::refresh_token}};
+inline constexpr std::array kClientAuths = {Name{"basic", ClientAuth::basic},
+                                            Name{"body", ClientAuth::body},
+                                            Name{"none", ClientAuth::none}};
+inline constexpr std::array kJwtAlgorithms = {Name{"RS256", JwtAlgorithm::rs256},
+                                              Name{"ES256", JwtAlgorithm::es256}};
+
 template <class E, std::size_t N>
 constexpr std::string_view name_of(const std::array<Name<E>, N>& names, E value) {
   for (const auto& name : names) {

@@ -204,13 +204,86 @@ Node deny(const Deny& from) {
   return node;
 }
 
-Node source(const Source& from) {
+Node origin(const Source& from) {
   Node node;
   if (from.kind == SourceKind::env) add(node, "env", text(from.name));
   if (from.kind == SourceKind::file) add(node, "file", text(from.name));
   if (from.kind == SourceKind::systemd) add(node, "systemd", text(from.name));
   if (from.kind == SourceKind::command) add(node, "command", texts(from.command));
   return node;
+}
+
+void add_said(Node& node, std::string key, const std::string& value) {
+  if (!value.empty()) add(node, std::move(key), text(value));
+}
+
+Node oauth2(const Mint& from) {
+  Node node;
+  add(node, "token_url", text(from.url));
+  add(node, "client_id", text(from.client));
+  add(node, "grant", text(name_of(kGrants, from.grant)));
+  add(node, "auth", text(name_of(kClientAuths, from.auth)));
+  add_said(node, "scope", from.scope);
+  add_said(node, "audience", from.audience);
+  add_said(node, "revoke_url", from.second_url);
+  return node;
+}
+
+Node jwt_bearer(const Mint& from) {
+  Node node;
+  add(node, "token_url", text(from.url));
+  add(node, "issuer", text(from.client));
+  add_said(node, "subject", from.subject);
+  add_said(node, "audience", from.audience);
+  add_said(node, "scope", from.scope);
+  add(node, "algorithm", text(name_of(kJwtAlgorithms, from.algorithm)));
+  add_said(node, "key_id", from.key_id);
+  return node;
+}
+
+Node mint(const Mint& from) {
+  Node node;
+  switch (from.kind) {
+    case MintKind::none:
+      break;
+    case MintKind::oauth2:
+      return oauth2(from);
+    case MintKind::jwt_bearer:
+      return jwt_bearer(from);
+    case MintKind::vault:
+      add(node, "url", text(from.url));
+      add(node, "read", text(from.read));
+      add(node, "field", text(from.field));
+      add_said(node, "namespace", from.namespace_name);
+      break;
+    case MintKind::github_app:
+      add(node, "url", text(from.url));
+      add(node, "app_id", text(from.client));
+      add_said(node, "installation", from.installation);
+      if (!from.permissions.empty()) add(node, "permissions", map(from.permissions));
+      break;
+    case MintKind::aws_sts:
+      add(node, "url", text(from.url));
+      add(node, "role", text(from.role));
+      add(node, "region", text(from.region));
+      break;
+    case MintKind::gcp:
+      add(node, "token_url", text(from.url));
+      add(node, "sts_url", text(from.second_url));
+      add_said(node, "scope", from.scope);
+      break;
+  }
+  return node;
+}
+
+Node source(const Source& from) {
+  if (from.mint.kind == MintKind::none) return origin(from);
+  Node node = mint(from.mint);
+  if (!from.mint.addresses.empty()) add(node, "addresses", texts(from.mint.addresses));
+  add(node, "secret", origin(from));
+  Node whole;
+  add(whole, std::string(name_of(kMints, from.mint.kind)), std::move(node));
+  return whole;
 }
 
 Node inject(const Inject& from) {
@@ -234,6 +307,13 @@ Node inject(const Inject& from) {
     case InjectKind::mtls:
       add(node, "mtls", boolean(true));
       return node;
+    case InjectKind::sigv4: {
+      Node scope;
+      add(scope, "region", text(from.region));
+      add(scope, "service", text(from.service));
+      add(node, "sigv4", std::move(scope));
+      return node;
+    }
   }
   add(node, "format", text(from.format));
   return node;

@@ -57,13 +57,20 @@ base::Result<ipc::Channel> add_producer(const Part& journal, const std::string& 
   return std::move(ours);
 }
 
-base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd, int roots,
-                                const Part& journal, const std::vector<base::Fd>& secrets,
-                                int lease_end) {
+base::Result<Part> start_minter(const plan::Plan& plan, int plan_memfd, int roots) {
+  return start_part(plan, "cerco-minter", plan_memfd, {{roots, plan::kFdRoots}});
+}
+
+base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd, const Part& journal,
+                                const std::vector<base::Fd>& secrets, int lease_end,
+                                std::optional<Part>& minter) {
   const ipc::Channel record = TRY(add_producer(journal, "broker"));
-  Part part = TRY(start_part(
-      plan, "cerco-broker", plan_memfd,
-      {{record.fd(), plan::kFdJournal}, {lease_end, plan::kFdBroker}, {roots, plan::kFdRoots}}));
+  std::vector<std::pair<int, int>> given = {{record.fd(), plan::kFdJournal},
+                                            {lease_end, plan::kFdBroker}};
+  if (minter) given.emplace_back(minter->control.fd(), plan::kFdMinter);
+  Part part = TRY(start_part(plan, "cerco-broker", plan_memfd, std::move(given)));
+  // The broker's end is the minter's end then.
+  if (minter) minter->control = ipc::Channel();
   const plan::ToBroker message = plan::BrokerSecrets{secrets.size()};
   std::vector<int> fds;
   for (const auto& secret : secrets) fds.push_back(secret.get());

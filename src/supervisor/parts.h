@@ -1,6 +1,7 @@
 // The other processes of a run: how each is started and spoken to.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,14 @@ struct Part {
                                           std::uint64_t number);
 // Gives the journal a new producer and returns the producer's end.
 [[nodiscard]] base::Result<ipc::Channel> add_producer(const Part& journal, const std::string& who);
-// The broker with the caller's secrets; `gateway_end` is the gateway's end of the lease channel.
-[[nodiscard]] base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd, int roots,
+// The minter; the broker has its channel, and `control` of this part is that end.
+[[nodiscard]] base::Result<Part> start_minter(const plan::Plan& plan, int plan_memfd, int roots);
+// The broker with the caller's secrets; `lease_end` is its end of the channel to the gateway. Takes
+// the minter's channel, where there is a minter.
+[[nodiscard]] base::Result<Part> start_broker(const plan::Plan& plan, int plan_memfd,
                                               const Part& journal,
-                                              const std::vector<base::Fd>& secrets, int lease_end);
+                                              const std::vector<base::Fd>& secrets, int lease_end,
+                                              std::optional<Part>& minter);
 // The gateway, told by message which sockets to serve.
 [[nodiscard]] base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roots,
                                                const Part& journal, int lease_end);

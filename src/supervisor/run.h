@@ -148,6 +148,7 @@ class Run {
   RunFolder folder_;
 
   Part journal_;
+  std::optional<Part> minter_;  // where the policy mints
   std::optional<Part> broker_;
   std::optional<Part> gateway_;
   base::Fd gateway_lease_end_;

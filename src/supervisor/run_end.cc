@@ -55,6 +55,7 @@ void Run::retire_broker() {
     (void)broker_->control.receive();
   }
   broker_.reset();
+  minter_.reset();
 }
 
 void Run::end_sandbox() {

@@ -92,8 +92,11 @@ base::Status Run::start_parts() {
   if (!plan_.policy.credentials.empty()) {
     auto [gateway_end, broker_end] = TRY(ipc::make_pair());
     gateway_lease_end_ = gateway_end.release();
-    broker_ = TRY(
-        start_broker(plan_, plan_memfd_.get(), roots_.get(), journal_, secrets_, broker_end.fd()));
+    if (!policy::mint_rules(plan_.policy).empty()) {
+      minter_ = TRY(start_minter(plan_, plan_memfd_.get(), roots_.get()));
+    }
+    broker_ =
+        TRY(start_broker(plan_, plan_memfd_.get(), journal_, secrets_, broker_end.fd(), minter_));
     secrets_.clear();
   }
   if (plan_.terminates) TRY(start_gateway_part());

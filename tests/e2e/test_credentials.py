@@ -235,7 +235,7 @@ def test_sources(net, kind, tmp_path):
 
 @pytest.mark.parametrize("source, hint", [
     ('{ env = "NOT_THERE" }', "NOT_THERE"), ('{ file = "/nonexistent" }', "/nonexistent"), ('{ command = ["false"] }', "false"),
-    ('{ vault = { path = "x" } }', "not carried out yet"),
+    ('{ vault = { path = "x" } }', "unknown key"),
 ])
 def test_a_source_that_fails_stops_the_start(net, source, hint):
     """F43, N200."""

@@ -71,6 +71,9 @@ def read_body(stream, headers):
 
 def answer_for(config, method, path, headers, body):
     """Status, headers and body of the answer; `config.answers` maps a path to {status, headers, body or base64}."""
+    if "tokens" in config:
+        import token_server
+        return token_server.answer(config["tokens"], method, path, headers, body)
     fixed = config.get("answers", {}).get(path.split("?")[0])
     if fixed is not None:
         content = base64.b64decode(fixed["base64"]) if "base64" in fixed else fixed.get("body", "").encode()
