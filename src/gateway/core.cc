@@ -24,9 +24,27 @@ std::string to_string(Way way) {
 Connection::Connection(Core& shared, base::Fd socket)
     : core(shared),
       id(++shared.last_connection),
-      client(std::make_shared<Stream>(shared.io, std::move(socket), wake)),
+      conn(id),
+      client(std::make_shared<SocketStream>(shared.io, std::move(socket), wake)),
       place_(shared.connections.insert(shared.connections.end(), this)),
       deadline_(Clock::now() + shared.limits.first_bytes) {}
+
+Connection::Connection(Connection& parent)
+    : core(parent.core),
+      id(++core.last_connection),
+      conn(parent.conn),
+      way(parent.way),
+      parent_(&parent),
+      place_(core.connections.insert(core.connections.end(), this)),
+      deadline_(Clock::now() + core.limits.head) {}
+
+void Connection::uses(const std::string& credential) {
+  credentials.push_back(credential);
+  if (parent_ != nullptr &&
+      std::ranges::find(parent_->credentials, credential) == parent_->credentials.end()) {
+    parent_->credentials.push_back(credential);
+  }
+}
 
 Connection::~Connection() {
   for (const auto& stream : {client, upstream}) {

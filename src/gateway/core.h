@@ -44,6 +44,7 @@ struct Limits {
   std::chrono::milliseconds queued{1'000};  // until those over the bound are told so
   std::size_t names = 4096;
   std::size_t wildcard_names = 1024;  // of these, by wildcard rules
+  http::H2Limits h2;
 };
 
 // Where a connection begins; tests lead it to servers of their own.
@@ -99,7 +100,9 @@ struct Core {
   std::size_t wildcard_names = 0;  // of those in `names`, by wildcard rules
   bool names_alarmed = false;      // that they are too many was told
   bool nat64_known = false;        // the guard knows the prefixes of this network
-  bool cut = false;                // cut-network: nothing is let through any more
+  // Bytes that all peers of HTTP/2 together may send ahead of what is read.
+  std::int64_t h2_room = std::int64_t{32} << 20;
+  bool cut = false;  // cut-network: nothing is let through any more
 
   [[nodiscard]] const policy::Policy& policy() const { return plan.policy; }
   [[nodiscard]] bool holds(plan::Protection protection) const {
@@ -111,21 +114,26 @@ struct Core {
 class Connection {
  public:
   Connection(Core& core, base::Fd client);
+  // A stream of `parent`, which must outlive it; `client` is still to be set.
+  explicit Connection(Connection& parent);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   Core& core;
   std::uint64_t id;
+  std::uint64_t conn;  // what the journal calls it: streams have that of their connection
   Way way = Way::tcp;
   bool waits = false;  // a proxy's client waits to hear whether its tunnel is open
   Wake wake;
   std::shared_ptr<Stream> client;
   std::shared_ptr<Stream> upstream;      // null until something is dialled
-  std::vector<std::string> credentials;  // whose secret went out on it
+  std::vector<std::string> credentials;  // whose secret went out on it, or on a stream of it
 
   // From now on the connection has this long, until the next call.
   void allow(std::chrono::milliseconds time) { deadline_ = Clock::now() + time; }
+  // A credential's secret goes out.
+  void uses(const std::string& credential);
   // Ends every wait at once; the coroutine finds stopped().
   void stop();
   [[nodiscard]] bool stopped() const { return stopped_; }
@@ -141,6 +149,7 @@ class Connection {
   asio::awaitable<int> handshake(Stream& stream);
 
  private:
+  Connection* parent_ = nullptr;
   std::list<Connection*>::iterator place_;
   Clock::time_point deadline_;
   bool stopped_ = false;

@@ -391,7 +391,7 @@ asio::awaitable<base::Result<plan::LeaseAnswer>> Credentials::certificate(Connec
                                                                      .method = request.method,
                                                                      .path = request.path,
                                                                      .verified_tls = verifies}));
-  if (answer.refusal.empty()) connection.credentials.push_back(name);
+  if (answer.refusal.empty()) connection.uses(name);
   co_return answer;
 }
 
@@ -440,7 +440,7 @@ asio::awaitable<base::Result<std::string>> Credentials::inject(
       CO_TRY(remember(injection.credential, injection.placeholder, lease.secret));
       if (!put(head, body, injection, lease.secret)) co_return "credential-value";
     }
-    connection.credentials.push_back(plan_.policy.credentials[injection.credential].name);
+    connection.uses(plan_.policy.credentials[injection.credential].name);
   }
   co_return std::string();
 }

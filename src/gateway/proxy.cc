@@ -112,7 +112,7 @@ asio::awaitable<void> serve_socks(Connection& connection) {
 
 asio::awaitable<void> serve_http(Connection& connection) {
   connection.way = Way::http;
-  HttpSession session(connection, {}, http::Leg::proxy);
+  HttpSession session(connection, {}, http::Leg::proxy, nullptr);
   co_await session.run();
   if (!session.tunnel()) co_return;
   connection.way = Way::connect;

@@ -2,6 +2,7 @@
 // says, the record, and then the act.
 #include "gateway/session.h"
 
+#include "gateway/h2_session.h"
 #include "gateway/http_session.h"
 #include "gateway/opening.h"
 #include "gateway/proxy.h"
@@ -239,7 +240,11 @@ asio::awaitable<void> terminate(Connection& connection, const Target& target,
     }
   }
   if (problem.empty()) {
-    HttpSession session(connection, target, http::Leg::tls);
+    if (connection.client->protocol() == "h2") {
+      H2Session session(connection, target);
+      co_return co_await session.run();
+    }
+    HttpSession session(connection, target, http::Leg::tls, nullptr);
     co_return co_await session.run();
   }
   Decision decision = decision_of(connection, target, judged);
@@ -263,7 +268,7 @@ asio::awaitable<void> serve_target(Connection& connection, Target target) {
   if (judged.scheme == policy::Scheme::tls) {
     co_return co_await terminate(connection, target, judged);
   }
-  HttpSession session(connection, std::move(target), http::Leg::plain);
+  HttpSession session(connection, std::move(target), http::Leg::plain, nullptr);
   co_await session.run();
 }
 

@@ -87,7 +87,7 @@ class Race {
         continue;
       }
       attempts_.push_back({.address = to.address(),
-                           .stream = std::make_shared<Stream>(
+                           .stream = std::make_shared<SocketStream>(
                                connection_.core.io, std::move(*socket), connection_.wake)});
       attempts_.back().stream->arm_write();
       break;
