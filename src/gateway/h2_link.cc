@@ -181,8 +181,8 @@ void H2LinkStream::end(http::H2Code code) {
 }
 
 void H2LinkStream::changed() {
-  const bool news = (read_armed_ && stream_->readable()) ||
-                    (write_armed_ && stream_->writable()) || stream_->broken();
+  const bool news = (read_armed_ && stream_->readable()) || (write_armed_ && stream_->writable()) ||
+                    stream_->broken();
   if (!news || told_) return;
   told_ = true;
   asio::post(link_->io(),

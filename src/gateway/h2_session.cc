@@ -26,7 +26,8 @@ asio::awaitable<void> H2Session::run() {
     take_malformed();
     upstreams_.pump();
     if (!open) break;
-    connection_.allow(core_.limits.idle);
+    // A stream that nothing happens on is over before its connection is.
+    connection_.allow(core_.limits.idle * (running_ == 0 ? 1 : 2));
     if (co_await connection_.pause()) continue;
     client_->framing().go_away(http::H2Code::no_error, "");
     break;

@@ -13,8 +13,8 @@ constexpr std::size_t kMostIdle = 8;
 
 std::list<H2Upstreams::Shared>::iterator H2Upstreams::find(const Users& users) {
   for (auto one = shared_.begin(); one != shared_.end();) {
-    const bool fit = one->link ? one->link->open() && one->link->framing().takes_more()
-                               : one->upstream->quiet();
+    const bool fit =
+        one->link ? one->link->open() && one->link->framing().takes_more() : one->upstream->quiet();
     if (!fit && (!one->link || !one->link->open())) {
       one = shared_.erase(one);
       continue;
@@ -37,8 +37,8 @@ H2Upstreams::Joined H2Upstreams::take(Connection& connection, std::list<Shared>:
                 .problem = {},
                 .dial = nullptr};
   if (found->link) {
-    connection.upstream = std::make_shared<H2LinkStream>(
-        found->link, found->link->framing().open(), http::H2Side::client, connection.wake);
+    connection.upstream = std::make_shared<H2LinkStream>(found->link, found->link->framing().open(),
+                                                         http::H2Side::client, connection.wake);
   } else {
     connection.upstream = std::move(found->upstream);
     connection.upstream->attach(connection.wake);
@@ -55,10 +55,8 @@ asio::awaitable<H2Upstreams::Joined> H2Upstreams::join(Connection& connection, U
     if (speaks_http1_ || under_way == dialling_.end()) {
       auto dialling = std::make_shared<Dialling>(Dialling{.users = users, .problem = {}});
       if (!speaks_http1_) dialling_.push_back(dialling);
-      co_return Joined{.way = Joined::Way::dial,
-                       .address = {},
-                       .problem = {},
-                       .dial = std::move(dialling)};
+      co_return Joined{
+          .way = Joined::Way::dial, .address = {}, .problem = {}, .dial = std::move(dialling)};
     }
     const std::shared_ptr<Dialling> dialling = *under_way;
     waiters_.push_back(
@@ -78,8 +76,7 @@ asio::awaitable<H2Upstreams::Joined> H2Upstreams::join(Connection& connection, U
 void H2Upstreams::settle(Connection& connection, Dialling& dialling, const std::string& address,
                          bool verified, std::string problem) {
   if (problem.empty() && connection.upstream->protocol() == "h2") {
-    auto link =
-        H2Link::make(core_, http::H2Side::client, std::move(connection.upstream), wake_);
+    auto link = H2Link::make(core_, http::H2Side::client, std::move(connection.upstream), wake_);
     connection.upstream.reset();
     if (link) {
       shared_.push_back({.users = dialling.users,

@@ -87,8 +87,8 @@ class H2Upstreams {
   };
   [[nodiscard]] std::list<Shared>::iterator find(const Users& users);
   [[nodiscard]] Joined take(Connection& connection, std::list<Shared>::iterator found);
-  void settle(Connection& connection, Dialling& dialling, const std::string& address,
-              bool verified, std::string problem);
+  void settle(Connection& connection, Dialling& dialling, const std::string& address, bool verified,
+              std::string problem);
   void end(Dialling& dialling, std::string problem);
 
   Core& core_;

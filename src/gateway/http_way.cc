@@ -1,4 +1,5 @@
-// The way of an HTTP session's request to its server: an address that was judged, a connection, TLS.
+// The way of an HTTP session's request to its server: an address that was judged, a connection,
+// TLS.
 #include "gateway/http_session.h"
 
 namespace gateway {

@@ -49,11 +49,16 @@ class TlsPeer {
  public:
   enum class Side { client, server };
   // `host`: the name to ask for and to verify, for a client.
-  TlsPeer(const Peer& peer, const http::TlsContext& context, Side side, const std::string& host);
+  TlsPeer(const Peer& peer, const http::TlsContext& context, Side side, const std::string& host)
+      : TlsPeer(peer, context, side, host, Speaks::http1) {}
+  enum class Speaks { http1, http2 };
+  TlsPeer(const Peer& peer, const http::TlsContext& context, Side side, const std::string& host,
+          Speaks speaks);
   ~TlsPeer();
   TlsPeer(const TlsPeer&) = delete;
   TlsPeer& operator=(const TlsPeer&) = delete;
   [[nodiscard]] bool shook_hands() const { return shook_hands_; }
+  [[nodiscard]] std::string_view protocol() const { return http::agreed_protocol(ssl_); }
   void send(std::string_view bytes) const;
   [[nodiscard]] std::string read_some() const;
   [[nodiscard]] std::string read_until(std::string_view end) const;

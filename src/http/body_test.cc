@@ -128,4 +128,20 @@ TEST(Body, CloseEndsOnlyWhatSaysSo) {
   EXPECT_EQ(chunks.closed().error().reason, "body-cut");
 }
 
+TEST(Body, TrailersOfGrpcPassButNoneThatAHeadCouldHaveSaid) {
+  const auto trailers = [](std::string_view text, http::Trailers which) {
+    http::BodyReader reader(kChunked, 502, which);
+    std::string left = "0\r\n" + std::string(text) + "\r\n";
+    while (!reader.done()) left.erase(0, reader.read(left)->used);
+    std::string names;
+    for (const auto& field : reader.trailers()) names += field.name + " ";
+    return names;
+  };
+  constexpr std::string_view kText =
+      "grpc-status: 0\r\nx-mine-bin: aa\r\nset-cookie: a=1\r\ncontent-length: 1\r\n"
+      "x-cerco-deny: no\r\nproxy-x: 1\r\naccess-control-allow-origin: a\r\n";
+  EXPECT_EQ(trailers(kText, http::Trailers::known), "grpc-status ");
+  EXPECT_EQ(trailers(kText, http::Trailers::grpc), "grpc-status x-mine-bin ");
+}
+
 }  // namespace

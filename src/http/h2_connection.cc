@@ -351,8 +351,7 @@ void H2Connection::feed(std::string_view bytes, std::uint64_t now_ms) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const ssize_t used = nghttp2_session_mem_recv(session_, data, bytes.size());
   if (used >= 0) return;
-  const bool flood =
-      used == NGHTTP2_ERR_FLOODED || used == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS;
+  const bool flood = used == NGHTTP2_ERR_FLOODED || used == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS;
   go_away(flood ? H2Code::calm : H2Code::protocol, flood ? "h2-control" : "h2-protocol");
 }
 
@@ -397,14 +396,15 @@ void H2Connection::go_away(H2Code code, std::string problem) {
 }
 
 bool H2Connection::over() const {
-  return dropped_ || (nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0);
+  return dropped_ ||
+         (nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0);
 }
 
 // --- What streams ask for ----------------------------------------------------------------------
 
 bool H2Connection::submit(H2Stream& stream, const H2Head& head) {
-  const auto values = name_values(head.fields, side_ == H2Side::client ? NGHTTP2_NV_FLAG_NO_INDEX
-                                                                       : NGHTTP2_NV_FLAG_NONE);
+  const auto values = name_values(
+      head.fields, side_ == H2Side::client ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
   const nghttp2_data_provider body = {.source = {.ptr = &stream},
                                       .read_callback = Callbacks::read_output};
   const nghttp2_data_provider* with = stream.out_ended_ ? nullptr : &body;

@@ -99,7 +99,9 @@ std::size_t H2Stream::read_content(std::span<char> into) {
 
 H2Stream::Moved H2Stream::read(std::span<char> into) {
   if (finished_ && side_ == H2Side::server) return {.state = State::end};
-  if (broken_) return {.state = State::broken};
+  // What a server said before it broke off is an answer's beginning.
+  const bool said = side_ == H2Side::client && (!text_.empty() || !content_.empty());
+  if (broken_ && !said) return {.state = State::broken};
   if (text_.empty() && content_.empty()) end_input();
   if (!text_.empty()) return {.bytes = read_text(into)};
   if (!content_.empty()) return {.bytes = read_content(into)};

@@ -150,8 +150,8 @@ TEST(H2, ARequestAndItsAnswerAreTheSameText) {
 
 TEST(H2, AnAnswerMayBeginBeforeTheRequestHasEnded) {
   Pair pair;
-  const auto asked = pair.ask(
-      "POST / HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
+  const auto asked =
+      pair.ask("POST / HTTP/1.1\r\nHost: api.test\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
   H2Stream& served = *pair.accepted.at(0);
   EXPECT_TRUE(read_all(served).ends_with("\r\n\r\n1\r\na\r\n"));
   (void)served.write("HTTP/1.1 100 Continue\r\n\r\n");
@@ -241,8 +241,8 @@ TEST(H2, N112LineBreaksInFieldsAreAnErrorOfTheStream) {
   for (const std::string& path :
        {std::string("/a b"), std::string("/a\r\nHost: b"), std::string("x")}) {
     auto served = serve(frame(kHeaders, kEndStream | kEndHeaders, 1, block({}, "GET", path)));
-    const bool rejected = served.streams.empty() ||
-                          !parse_request(read_all(*served.streams[0]), {.leg = Leg::tls});
+    const bool rejected =
+        served.streams.empty() || !parse_request(read_all(*served.streams[0]), {.leg = Leg::tls});
     EXPECT_TRUE(rejected) << path;
   }
 }
@@ -306,8 +306,13 @@ TEST(H2, N115FloodsEndInCalm) {
   for (int i = 0; i < 5; ++i) large += frame(kContinue, 0, 1, fields);
   for (int i = 0; i < 100; ++i) bomb += '\xbe';
   for (const auto& [name, frames] :
-       {std::pair{"h2-resets", resets}, {"h2-control", pings}, {"h2-control", settings},
-        {"h2-control", empty}, {"h2-control", continued}, {"h2-control", malformed}, {"h2-head", large},
+       {std::pair{"h2-resets", resets},
+        {"h2-control", pings},
+        {"h2-control", settings},
+        {"h2-control", empty},
+        {"h2-control", continued},
+        {"h2-control", malformed},
+        {"h2-head", large},
         {"h2-head", frame(kHeaders, kEndStream | kEndHeaders, 1, bomb)}}) {
     const auto served = serve(frames);
     EXPECT_EQ(served.connection->problem(), name);
@@ -372,6 +377,19 @@ TEST(H2, N117ExtendedConnectIsNotAdvertisedAndNotTaken) {
   ASSERT_EQ(plain.streams.size(), 1U);
   EXPECT_EQ(parse_request(read_all(*plain.streams[0]), {.leg = Leg::tls}).error().reason,
             "connect");
+}
+
+// HPACK remembers fields that may be indexed, at both ends; a secret must not be among them.
+TEST(H2, WhatAClientSideSendsEntersNoTable) {
+  const auto client = side(H2Side::client);
+  std::vector<std::string> sent;
+  for (int i = 0; i < 2; ++i) {
+    (void)client->open()->write("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer abc\r\n\r\n");
+    sent.push_back(all_output(*client));
+  }
+  const std::string never_indexed("\x1f\x08", 2);  // of `authorization`, RFC 7541 section 6.2.3
+  for (const std::string& one : sent) EXPECT_TRUE(one.contains(never_indexed));
+  EXPECT_TRUE(sent[0].ends_with(sent[1].substr(9)));
 }
 
 TEST(H2, ALongHeadIsLeftToTheAdmission) {

@@ -145,12 +145,11 @@ Parsed<H2Head> h2_request_fields(std::string_view text) {
     return reject(500, "h2-head", "a request line of ours is not one");
   }
   H2Head head;
-  head.fields = {{":method", std::string(taken->first.substr(0, method_end)), {}},
-                 {":scheme", std::string(kScheme), {}},
-                 {":authority", std::string(value_of(taken->fields, "host")), {}},
-                 {":path",
-                  std::string(taken->first.substr(method_end + 1, target_end - method_end - 1)),
-                  {}}};
+  head.fields = {
+      {":method", std::string(taken->first.substr(0, method_end)), {}},
+      {":scheme", std::string(kScheme), {}},
+      {":authority", std::string(value_of(taken->fields, "host")), {}},
+      {":path", std::string(taken->first.substr(method_end + 1, target_end - method_end - 1)), {}}};
   head.body = framing_of(taken->fields, Framing::none);
   move_others(taken->fields, head);
   head.fields.push_back({"te", "trailers", {}});
@@ -168,7 +167,8 @@ Parsed<H2Head> h2_response_fields(std::string_view text, std::string_view reques
   H2Head head;
   head.fields = {{":status", status, {}}};
   head.interim = *number < 200;
-  const bool bodiless = request_method == "HEAD" || head.interim || *number == 204 || *number == 304;
+  const bool bodiless =
+      request_method == "HEAD" || head.interim || *number == 204 || *number == 304;
   if (!bodiless) head.body = framing_of(taken->fields, Framing::until_close);
   move_others(taken->fields, head);
   return head;

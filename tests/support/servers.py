@@ -305,4 +305,9 @@ if __name__ == "__main__":
     import signal
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     LOG = sys.argv[3]
-    {"http": http, "tcp": tcp, "udp": udp, "postgres": postgres, "dns": dns}[sys.argv[1]](json.loads(sys.argv[2]))
+    if sys.argv[1] in ("h2", "grpc"):
+        import h2_servers
+        kinds = {"h2": lambda config: h2_servers.h2(config, listen, say), "grpc": lambda config: h2_servers.grpc(config, say)}
+    else:
+        kinds = {"http": http, "tcp": tcp, "udp": udp, "postgres": postgres, "dns": dns}
+    kinds[sys.argv[1]](json.loads(sys.argv[2]))
