@@ -54,7 +54,8 @@ void serve(std::string_view bytes, std::size_t step) {
     server.feed(bytes.substr(0, step), now++);
     for (const auto& stream : server.accept()) {
       admit(read_some(*stream));
-      (void)stream->write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n");
+      (void)stream->write(
+          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n");
       if (now % 3 == 0) stream->abandon(http::H2Code::internal);
     }
     (void)server.take_malformed();

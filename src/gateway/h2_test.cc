@@ -139,16 +139,16 @@ class H2Test : public ::testing::Test {
     });
   }
   std::unique_ptr<Upstream> serve_http1(const std::string& answer) {
-    auto upstream = std::make_unique<Upstream>([this, answer,
-                                                context = without_alpn()](const Peer& peer) {
-      const TlsPeer tls(peer, context, TlsPeer::Side::server, "");
-      while (true) {
-        const std::string head = tls.read_until("\r\n\r\n");
-        if (head.empty()) return;
-        seen.push_back(head);
-        tls.send(answer);
-      }
-    });
+    auto upstream =
+        std::make_unique<Upstream>([this, answer, context = without_alpn()](const Peer& peer) {
+          const TlsPeer tls(peer, context, TlsPeer::Side::server, "");
+          while (true) {
+            const std::string head = tls.read_until("\r\n\r\n");
+            if (head.empty()) return;
+            seen.push_back(head);
+            tls.send(answer);
+          }
+        });
     world.listening["93.184.216.34:443"] = upstream->port();
     return upstream;
   }
@@ -227,7 +227,8 @@ TEST_F(H2Test, EachStreamIsARequestOnRecord) {
 
 TEST_F(H2Test, AServerOfHttp1IsTranslatedFor) {
   const auto server = serve_http1(
-      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\ngrpc-status: 0\r\n\r\n");
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\ngrpc-status: "
+      "0\r\n\r\n");
   talk([&](End& end) {
     for (const char* path : {"/v1/a", "/v1/b"}) {
       EXPECT_EQ(end.read(*end.ask(get(path))),
@@ -237,7 +238,8 @@ TEST_F(H2Test, AServerOfHttp1IsTranslatedFor) {
   });
   EXPECT_EQ(server->connections(), 1);
   ASSERT_EQ(seen.size(), 2U);
-  EXPECT_EQ(seen[0], "GET /v1/a HTTP/1.1\r\nHost: api.example.com\r\naccept-encoding: identity\r\n\r\n");
+  EXPECT_EQ(seen[0],
+            "GET /v1/a HTTP/1.1\r\nHost: api.example.com\r\naccept-encoding: identity\r\n\r\n");
 }
 
 TEST_F(H2Test, BothSidesStreamAtOnceAndTrailersArrive) {
@@ -273,8 +275,7 @@ TEST_F(H2Test, TrailersAloneAreAnAnswer) {
 // N67
 TEST_F(H2Test, AnotherAuthorityIsMisdirected) {
   const auto server = serve_answer(kOk);
-  const std::string answer =
-      ask_one("GET /v1/a HTTP/1.1\r\nHost: other.example.com\r\n\r\n");
+  const std::string answer = ask_one("GET /v1/a HTTP/1.1\r\nHost: other.example.com\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 421 ")) << answer;
   EXPECT_TRUE(seen.empty());
   EXPECT_EQ(server->connections(), 0);
@@ -283,8 +284,8 @@ TEST_F(H2Test, AnotherAuthorityIsMisdirected) {
 TEST_F(H2Test, SecretsGoInAndAreTakenOut) {
   const auto server = serve([this](End& end, http::H2Stream& stream) {
     seen.push_back(end.read(stream));
-    end.write(stream, "HTTP/1.1 200 OK\r\nX-Echo: " + kSecret +
-                          "\r\nTransfer-Encoding: chunked\r\n\r\n");
+    end.write(stream,
+              "HTTP/1.1 200 OK\r\nX-Echo: " + kSecret + "\r\nTransfer-Encoding: chunked\r\n\r\n");
     for (const char c : kSecret) end.write(stream, std::string("1\r\n") + c + "\r\n");
     end.write(stream, "0\r\ngrpc-message: " + kSecret + "\r\n\r\n");
   });
