@@ -428,6 +428,17 @@ TEST_F(H2Test, TheRulesLimitsHold) {
   });
 }
 
+// As over HTTP/1.1: a client that is cut off while it sends may never read why.
+TEST_F(H2Test, ARefusedRequestMayStillBeSentForAWhile) {
+  talk([&](End& end) {
+    const auto stream = end.ask(post("/elsewhere") + "1\r\na\r\n");
+    EXPECT_TRUE(end.read(*stream).starts_with("HTTP/1.1 403 "));
+    EXPECT_TRUE(end.read(*end.ask(get("/elsewhere"))).starts_with("HTTP/1.1 403 "));
+    EXPECT_EQ(stream->write("1\r\nb\r\n0\r\n\r\n").state, http::H2Stream::State::moved);
+    end.flush();
+  });
+}
+
 TEST_F(H2Test, AnUnreachableServerIsSaid) {
   world.listening.clear();
   talk([&](End& end) {

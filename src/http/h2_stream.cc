@@ -98,7 +98,6 @@ std::size_t H2Stream::read_content(std::span<char> into) {
 }
 
 H2Stream::Moved H2Stream::read(std::span<char> into) {
-  if (finished_ && side_ == H2Side::server) return {.state = State::end};
   // What a server said before it broke off is an answer's beginning.
   const bool said = side_ == H2Side::client && (!text_.empty() || !content_.empty());
   if (broken_ && !said) return {.state = State::broken};
@@ -109,7 +108,7 @@ H2Stream::Moved H2Stream::read(std::span<char> into) {
 }
 
 bool H2Stream::readable() const {
-  return broken_ || finished_ || !text_.empty() || !content_.empty() || ended_in_;
+  return broken_ || !text_.empty() || !content_.empty() || ended_in_;
 }
 
 void H2Stream::drop_input() {
@@ -214,7 +213,7 @@ void H2Stream::abandon(H2Code code) {
 }
 
 bool H2Stream::held() const {
-  return connection_ != nullptr && !closed_ && out_at_ != out_.size() &&
+  return connection_ != nullptr && !closed_ && !out_ended_ && out_at_ != out_.size() &&
          connection_->window_closed(*this);
 }
 

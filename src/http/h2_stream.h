@@ -49,7 +49,7 @@ class H2Stream {
   [[nodiscard]] Moved read(std::span<char> into);
   // Our message; takes as much as there is room for. Behind its end everything is swallowed.
   [[nodiscard]] Moved write(std::string_view text);
-  // A body whose end is known by the end of the text ends here; nothing more is read.
+  // A body whose end is known by the end of the text ends here.
   void finish_writing();
   // Nobody reads or writes any more. A message that was written whole goes out nevertheless; one
   // that was not ends with `code`.
@@ -61,7 +61,7 @@ class H2Stream {
   // The peer has not done anything for it.
   [[nodiscard]] bool refused() const { return refused_; }
   [[nodiscard]] bool begun() const { return head_sent_; }  // our final head was written
-  // Written bytes wait for the peer's window.
+  // Written bytes wait for the peer's window, and more are to come.
   [[nodiscard]] bool held() const;
   [[nodiscard]] bool attached() const { return connection_ != nullptr; }
 
