@@ -106,8 +106,11 @@ inline constexpr Capabilities kNone = 0;
 
 // For the workload; the words of isolation.seccomp, `standard` being "default". `strict` starts no
 // program: what runs under it was loaded before. `strict_program` is the same for a program that is
-// executed: one process with one thread, which reads files and computes.
-enum class Profile { strict, standard, debug, browser, strict_program };
+// executed: one process with one thread, which reads files and computes. `isolate` is for the V8
+// engine of the isolate tier, whose own exec (execveat(2) of descriptor kIsolateProgram) is the
+// last that it lets through.
+enum class Profile { strict, standard, debug, browser, strict_program, isolate };
+inline constexpr int kIsolateProgram = 1000;
 // For our own processes; `files` serves a file session inside the sandbox, `tunnel` is either end
 // of a tunnel.
 enum class Own { gateway, broker, journal, files, tunnel, minter };

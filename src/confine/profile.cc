@@ -337,6 +337,7 @@ Filter filter(Profile profile) {
 }
 
 Filter filter(Profile profile, Arch arch) {
+  if (profile == Profile::isolate) return compile(isolate_table(arch), arch);
   Table table{kRefuse, kAbsent};
   for (const Call& call : calls()) {
     const int number = call.number(arch);
