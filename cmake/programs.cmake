@@ -28,7 +28,7 @@ cerco_program(cerco-without MAIN tests/support/without_main.cc DEPENDS cli STATI
 # (src/main/init_runtime.cc) in place of the C library. What it is made of is this list.
 file(GLOB init_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/init/*.cc)
 list(FILTER init_sources EXCLUDE REGEX "_test\\.cc$")
-foreach(need confine/calls confine/capabilities confine/compile confine/identity confine/ours confine/profile
+foreach(need confine/calls confine/capabilities confine/compile confine/identity confine/isolate confine/ours confine/profile
         confine/seccomp os/files os/socket tunnel/channel tunnel/serve tunnel/words
         base/error base/fd base/text base/wire)
   list(APPEND init_sources ${CMAKE_SOURCE_DIR}/src/${need}.cc)
@@ -36,6 +36,19 @@ endforeach()
 add_executable(cerco-init ${CMAKE_SOURCE_DIR}/src/main/init_main.cc ${CMAKE_SOURCE_DIR}/src/main/init_runtime.cc
                ${init_sources})
 target_link_libraries(cerco-init PRIVATE cerco_flags_static)
+
+# cerco-isolate runs inside as well, where no library is: static, and without sanitizers in every build.
+file(GLOB isolate_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/isolate/*.cc)
+list(FILTER isolate_sources EXCLUDE REGEX "_test\\.cc$")
+foreach(need confine/calls confine/compile confine/identity confine/isolate confine/profile confine/seccomp os/files base/error base/fd
+        base/json base/text)
+  list(APPEND isolate_sources ${CMAKE_SOURCE_DIR}/src/${need}.cc)
+endforeach()
+add_executable(cerco-isolate ${CMAKE_SOURCE_DIR}/src/main/isolate_main.cc ${CMAKE_BINARY_DIR}/isolate_loader.cc
+               ${isolate_sources})
+target_link_libraries(cerco-isolate PRIVATE cerco_flags)
+target_compile_options(cerco-isolate PRIVATE -fno-sanitize=all -ffunction-sections -fdata-sections)
+target_link_options(cerco-isolate PRIVATE -fno-sanitize=all -static-pie -Wl,--gc-sections)
 
 # What ./quickstart builds: all that a person needs, and no test.
 add_custom_target(programs)

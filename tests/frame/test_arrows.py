@@ -21,6 +21,7 @@ ARROWS = {
     "sandbox": {"os", "priv", "confine", "plan", "ipc", "tunnel"},
     "tunnel": {"os", "confine", "ipc"},
     "init": {"os", "confine", "tunnel"},
+    "isolate": {"os", "confine"},
     "gateway": {"os", "confine", "policy", "plan", "http", "ipc", "journal"},
     "broker": {"os", "confine", "policy", "plan", "http", "ipc", "journal"},
     "supervisor": {"os", "priv", "confine", "plan", "sandbox", "ipc", "journal"},
