@@ -120,17 +120,21 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, Form f
   const std::string name = parsed.value("--name").value_or("");
   if (parsed.has("--name")) TRY(check_name(name));
   Part part = TRY(part_of(parsed, form, report));
-  const Invocation invocation = form == Form::run ? TRY(read_invocation(parsed)) : Invocation{};
   const plan::HostFacts host = TRY(host_facts(world));
   const policy::Effective effective = TRY(load_policy(world, parsed, host.size));
   for (const std::string& warning : effective.warnings) {
     print_error(world, "cerco: " + base::printable(warning) + "\n");
   }
+  const bool script = effective.policy.isolation.tier == policy::Tier::isolate;
+  Invocation invocation;
+  if (form == Form::run) {
+    invocation = TRY(script ? read_script(parsed) : read_invocation(parsed));
+  }
   plan = TRY(make_plan(world, effective.policy, host, name, invocation.argv,
                        form == Form::start ? Kind::session : Kind::one_command));
   TRY(check_risks(parsed, *plan));
   TRY(check_size(plan->command));
-  if (form == Form::run) {
+  if (form == Form::run && !script) {
     if (auto problem = check_command(world, *plan)) {
       return not_started(problem->status, std::move(problem->error));
     }
@@ -150,7 +154,7 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, Form f
   Outcome outcome =
       attached.run(*plan, std::move(files), std::move(part), std::move(roots), std::move(secrets));
   // A path of the host is what a person most likely meant, and what is missed most often.
-  if (outcome.ending.kind == supervisor::EndingKind::exited && outcome.status != 0) {
+  if (!script && outcome.ending.kind == supervisor::EndingKind::exited && outcome.status != 0) {
     for (auto& hint : hints_of_arguments(*plan, brought)) outcome.notes.push_back(std::move(hint));
   }
   return outcome;

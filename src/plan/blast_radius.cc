@@ -185,6 +185,11 @@ std::vector<std::string> reads_of(const Plan& plan) {
       base.push_back(bind->target);
     }
   }
+  if (plan.tier == policy::Tier::isolate) {
+    return {"the script itself, its environment and standard input",
+            fmt::format("of this host: the engine and its libraries ({}){}", fmt::join(base, ", "),
+                        etc ? ", and the authorities that it trusts" : "")};
+  }
   std::vector<std::string> lines = {
       fmt::format("{} of this host, as far as every user of it may", fmt::join(base, ", ")),
       etc ? "an /etc of its own with the host's tool settings, no account or key"
@@ -197,6 +202,7 @@ std::vector<std::string> reads_of(const Plan& plan) {
 }
 
 std::vector<std::string> writes_of(const Plan& plan) {
+  if (plan.tier == policy::Tier::isolate) return {"standard output and error, and no file"};
   const std::string_view kind = plan.rights == Rights::root ? "disk" : "disk in memory";
   return {
       fmt::format("{}: one {} of {} that is gone after the run", fmt::join(disk_targets(), ", "),

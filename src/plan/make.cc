@@ -53,7 +53,7 @@ base::Result<std::vector<Step>> start_steps(const Plan& plan, const HostFacts& h
       MapUsers{root ? kLeasedUsers : kOwnUser}, SetHostname{}, capture_for(plan.policy)};
   steps.insert(steps.end(), first.begin(), first.end());
   std::ranges::move(TRY(tree_steps(plan, host)), std::back_inserter(steps));
-  std::vector<std::string> writable = disk_targets();
+  std::vector<std::string> writable = disk_targets_of(plan.tier);
   writable.insert(writable.end(), {"/dev", "/proc"});
   const std::vector<Step> last = {
       PivotRoot{},
@@ -79,12 +79,14 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   if (const auto lacks = lacks_of_tier(tier, policy, host); !lacks.empty()) {
     return std::unexpected(missing(lacks));
   }
-  HeldLimits held = hold_limits(policy.limits, host);
+  if (tier == policy::Tier::isolate) TRY(refuse_for_isolate(policy, ask.session));
+  HeldLimits held = hold_limits(limits_for(tier, policy.limits), host);
 
   Plan plan;
   plan.run = random(kRunId);
   plan.name = ask.name;
   plan.policy = policy;
+  plan.policy.limits = limits_for(tier, policy.limits);
   if (host.most_files != 0) {
     plan.policy.limits.files = std::min(plan.policy.limits.files, host.most_files);
   }
@@ -92,7 +94,8 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.policy_sha256 = base::sha256(policy::to_json(plan.policy));
   plan.tier = tier;
   plan.rights = rights;
-  plan.below_advice = below_advice(plan);
+  if (tier == policy::Tier::isolate) plan.engine = engine_text(host.engine);
+  plan.below_advice = below_advice(plan, host.engine);
   plan.unheld = std::move(held.unheld);
   plan.cgroup = std::move(held.cgroup);
   plan.protections = required(plan);
@@ -105,6 +108,9 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.session = ask.session;
   plan.command = {ask.argv, TRY(environment_for(plan, ask.caller_env)),
                   ask.cwd.empty() ? "/workspace" : ask.cwd};
+  if (tier == policy::Tier::isolate && !ask.argv.empty()) {
+    plan.command.argv.insert(plan.command.argv.begin(), std::string(kEngineStarter));
+  }
   return plan;
 }
 

@@ -45,6 +45,22 @@ struct Lack {
 [[nodiscard]] base::Result<policy::Tier> choose_tier(const policy::Policy& policy,
                                                      const HostFacts& host);
 
+// --- isolate.cc ------------------------------------------------------------------------------
+
+// The script's own place, in memory.
+inline constexpr std::uint64_t kIsolateDisk = 16ULL << 20;
+inline constexpr std::uint64_t kIsolateInodes = 64;
+[[nodiscard]] std::vector<Lack> lacks_of_engine(const HostFacts& host);
+// bad_input for what a policy asks that an isolate does not have.
+[[nodiscard]] base::Status refuse_for_isolate(const policy::Policy& policy, bool session);
+// The limits that hold in a tier: an isolate has no working disk.
+[[nodiscard]] policy::Limits limits_for(policy::Tier tier, policy::Limits limits);
+// Whether a bind brings in the engine, what starts it, or a library of theirs.
+[[nodiscard]] bool is_engine_bind(const Plan& plan, const BindReadOnly& bind);
+// "workerd 1.20261117.1 of 2026-11-17, 13 days old"
+[[nodiscard]] std::string engine_text(const Engine& engine);
+[[nodiscard]] std::vector<std::string> engine_risks(const Engine& engine);
+
 // --- limits.cc ---------------------------------------------------------------------------------
 
 struct HeldLimits {
@@ -77,6 +93,8 @@ void fit_disk_into_memory(policy::Limits& limits, const HostFacts& host);
 [[nodiscard]] std::vector<std::string> trust_targets();
 [[nodiscard]] std::map<std::string, std::string> trust_variables();
 [[nodiscard]] const std::vector<std::string>& disk_targets();
+// Those of them that a tier has.
+[[nodiscard]] std::vector<std::string> disk_targets_of(policy::Tier tier);
 inline constexpr std::size_t kMostHidden = 4096;  // each is a mount
 // Whether a path lies below a path of filesystem.read_only, so that it may be covered.
 [[nodiscard]] bool may_be_hidden(std::string_view path, const policy::Policy& policy);
@@ -142,7 +160,7 @@ template <class T>
 
 // --- advice.cc ---------------------------------------------------------------------------------
 
-// For the plan's policy, tier and rights.
-[[nodiscard]] std::vector<std::string> below_advice(const Plan& plan);
+// For the plan's policy, tier and rights, and the host's engine where the tier is an isolate.
+[[nodiscard]] std::vector<std::string> below_advice(const Plan& plan, const Engine& engine);
 
 }  // namespace plan

@@ -46,6 +46,19 @@ struct Controller {
   }
 };
 
+// The V8 engine of the isolate tier, as it is installed beside cerco.
+struct Engine {
+  std::string version;         // of its npm package, "1.20261117.1"
+  std::string day;             // "2026-11-17"; "" where the version does not say
+  std::uint64_t days_old = 0;  // by this host's clock
+  // Path inside → file of this host: the engine, what starts it, and the libraries they load.
+  std::map<std::string, std::string> files;
+  std::vector<std::string> lacking;  // libraries that it loads and that are not here
+  bool operator==(const Engine&) const = default;
+};
+inline constexpr std::string_view kEngineProgram = "/engine/workerd";
+inline constexpr std::string_view kEngineStarter = "/engine/cerco-isolate";
+
 // What this kernel, distribution and outer boundary can give. Filled by module host.
 struct HostFacts {
   std::string kernel;  // "6.1.0-…"
@@ -79,6 +92,7 @@ struct HostFacts {
   std::vector<std::string> resolvers;  // of the host, IP or IP:port
   std::string roots_file;  // upstream roots: SSL_CERT_FILE of the caller, else the host's bundle
   std::string helper_dir;  // where cerco-init, cerco-gateway … lie
+  Engine engine;
   // Folders of the base that exist on this host and what they are: "/usr" → "dir", "/bin" →
   // "link:usr/bin".
   std::map<std::string, std::string> base;
@@ -412,6 +426,7 @@ struct Plan {
   policy::Policy policy;  // effective; its limits are the ones that hold
   std::string policy_sha256;
   policy::Tier tier = policy::Tier::container;
+  std::string engine;  // of an isolate: which V8, and how old
   Rights rights = Rights::root;
   // Why this is weaker than advised, one entry a risk; empty when it is not.
   std::vector<std::string> below_advice;
@@ -429,8 +444,8 @@ struct Plan {
   bool operator==(const Plan&) const = default;
   template <class W>
   void fields(W& w) {
-    w(run, name, policy, policy_sha256, tier, rights, below_advice, unheld, protections, cgroup,
-      steps, command, session, placeholders, resolvers, terminates, state_dir, helper_dir);
+    w(run, name, policy, policy_sha256, tier, engine, rights, below_advice, unheld, protections,
+      cgroup, steps, command, session, placeholders, resolvers, terminates, state_dir, helper_dir);
   }
 };
 

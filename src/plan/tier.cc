@@ -15,7 +15,7 @@ constexpr std::array kAutomatic = {policy::Tier::container, policy::Tier::gvisor
                                    policy::Tier::microvm};
 
 bool is_built(policy::Tier tier) {
-  return tier == policy::Tier::container;
+  return tier == policy::Tier::container || tier == policy::Tier::isolate;
 }
 
 }  // namespace
@@ -24,7 +24,11 @@ std::vector<Lack> lacks_of_tier(policy::Tier tier, const policy::Policy& policy,
                                 const HostFacts& host) {
   if (!is_built(tier)) return {{"not carried out yet", ""}};
   std::vector<Lack> lacks = lacks_of_host(host);
-  std::ranges::move(hold_limits(policy.limits, host).lacks, std::back_inserter(lacks));
+  if (tier == policy::Tier::isolate) {
+    std::ranges::move(lacks_of_engine(host), std::back_inserter(lacks));
+  }
+  std::ranges::move(hold_limits(limits_for(tier, policy.limits), host).lacks,
+                    std::back_inserter(lacks));
   if (resolves_names(policy) && policy.network.resolvers.empty() && host.resolvers.empty()) {
     lacks.push_back({"a resolver for the names of the egress rules", "set network.resolvers"});
   }

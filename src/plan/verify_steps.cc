@@ -145,10 +145,11 @@ class TreeCheck {
                                                               "/lib32", "/lib64", "/libx32"};
     const auto& asked = plan_.policy.filesystem.read_only;
     const bool same = step.source == step.target;
-    const bool base = same && std::ranges::find(kBase, step.target) != kBase.end();
+    const bool base = same && plan_.tier != policy::Tier::isolate &&
+                      std::ranges::find(kBase, step.target) != kBase.end();
     const bool wanted = same && std::ranges::find(asked, step.target) != asked.end();
     const bool etc = is_curated_etc(step.target) && is_within(step.source, "/etc");
-    if (base || wanted || etc) return {};
+    if (base || wanted || etc || is_engine_bind(plan_, step)) return {};
     return refuse(fmt::format("{} is bound to {}", step.source, step.target),
                   "what the policy names");
   }

@@ -8,8 +8,8 @@ namespace sandbox {
 base::Result<std::unique_ptr<Sandbox>> start(const plan::Plan& plan, const Inputs& inputs) {
   switch (plan.tier) {
     case policy::Tier::container:
+    case policy::Tier::isolate:  // a container that holds the engine alone
       return start_container(plan, inputs);
-    case policy::Tier::isolate:
     case policy::Tier::gvisor:
     case policy::Tier::microvm:
       break;
