@@ -9,6 +9,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # module, file, the line as it is, the line made weaker
 WEAKENINGS = [
+    # the isolate: what the engine may do, and what its box holds
+    ("confine", "isolate.cc", ", low(4, {AT_EMPTY_PATH})}", "}"),
+    ("confine", "isolate.cc", "low(0, {kIsolateProgram})", "low(0, {kIsolateProgram, kIsolateProgram - 1})"),
+    ("confine", "isolate.cc", "kThread | kNamespacesOfClone, {kThread}", "kNamespacesOfClone, {0}"),
+    ("confine", "isolate.cc", 'put("openat", read_only(2));', 'put("openat", read_only(1));'),
+    ("confine", "isolate.cc", "low(0, {AF_INET, AF_INET6})", "low(0, {AF_INET, AF_INET6, AF_UNIX})"),
+    ("isolate", "config.cc", """if (c == '"' || c == '\\\\') {""", """if (c == '"') {"""),
+    ("isolate", "lines.cc", "if (status_ > kMostStatus) status_ = kMostStatus;", ""),
+    ("plan", "isolate.cc", "file_name(bind.source) == file_name(bind.target);", "true;"),
+    ("plan", "isolate.cc", 'return bind.source == plan.helper_dir + "/engine/workerd";', "return true;"),
+    ("plan", "verify_steps.cc", "same && plan_.tier != policy::Tier::isolate &&", "same &&"),
+    ("plan", "verify.cc", "if (isolate != (plan.policy.isolation.tier == policy::Tier::isolate)) {", "if (false) {"),
+    ("plan", "verify.cc", "command.argv.front() != kEngineStarter) {", "false) {"),
     # policy: which requests a rule allows
     ("policy", "counting.cc", 'return known == "TRACE" ||', 'return known == "TRACES" ||'),
     ("policy", "counting.cc", 'if (!rule.encoded_slash && path.contains("%2F")) return false;', ""),
