@@ -21,6 +21,7 @@ cerco_program(cerco-tunnel MAIN src/main/tunnel_main.cc DEPENDS tunnel STATIC_RU
 cerco_program(cerco-gateway MAIN src/main/gateway_main.cc DEPENDS gateway)
 cerco_program(cerco-broker MAIN src/main/broker_main.cc DEPENDS broker)
 cerco_program(cerco-minter MAIN src/main/minter_main.cc DEPENDS gateway)
+cerco_program(cerco-publisher MAIN src/main/publisher_main.cc DEPENDS publish STATIC_RUNTIME)
 # cerco with single protections taken out of its plan, for the tests' positive controls; never installed.
 cerco_program(cerco-without MAIN tests/support/without_main.cc DEPENDS cli STATIC_RUNTIME)
 
@@ -29,7 +30,7 @@ cerco_program(cerco-without MAIN tests/support/without_main.cc DEPENDS cli STATI
 file(GLOB init_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/init/*.cc)
 list(FILTER init_sources EXCLUDE REGEX "_test\\.cc$")
 foreach(need confine/calls confine/capabilities confine/compile confine/identity confine/ours confine/profile
-        confine/seccomp os/files os/socket tunnel/channel tunnel/serve tunnel/words
+        confine/seccomp os/duplex os/files os/socket tunnel/channel tunnel/serve tunnel/words
         base/error base/fd base/text base/wire)
   list(APPEND init_sources ${CMAKE_SOURCE_DIR}/src/${need}.cc)
 endforeach()
@@ -39,7 +40,7 @@ target_link_libraries(cerco-init PRIVATE cerco_flags_static)
 
 # What ./quickstart builds: all that a person needs, and no test.
 add_custom_target(programs)
-foreach(program cerco cerco-init cerco-tunnel cerco-journal cerco-gateway cerco-broker cerco-minter)
+foreach(program cerco cerco-init cerco-tunnel cerco-journal cerco-gateway cerco-broker cerco-minter cerco-publisher)
   if(TARGET ${program})
     add_dependencies(programs ${program})
   endif()

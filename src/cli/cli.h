@@ -171,6 +171,7 @@ base::Result<int> ps(const World& world, const Parsed& parsed);
 base::Result<int> kill(const World& world, const Parsed& parsed);
 base::Result<int> rm(const World& world, const Parsed& parsed);
 base::Result<int> cp(const World& world, const Parsed& parsed);
+base::Result<int> publish(const World& world, const Parsed& parsed);
 base::Result<int> check(const World& world, const Parsed& parsed);
 base::Result<int> gc(const World& world, const Parsed& parsed);
 base::Result<int> report(const World& world, const Parsed& parsed);

@@ -20,7 +20,7 @@ std::vector<Flag> run_flags() {
       {"--quiet", 0, "", "no block on standard error about what was refused"},
       {"--strict", 0, "", "refuse risks that isolation.accept does not name"},
       {"--interactive", 'i', "", "accepted and ignored: standard input is always passed on"},
-      {"--tty", 't', "", "give the command a terminal", Built::not_yet},
+      {"--tty", 't', "", "give the command a terminal, with ours in front of it"},
       {"--detach", 0, "",
        "print the run's id once the command has begun, and do not wait for its end"},
       kHelp,
@@ -44,8 +44,9 @@ std::vector<Flag> exec_flags() {
       {"--env", 0, "K=V|NAME", "a variable for it; NAME alone is copied from here"},
       {"--cwd", 0, "DIR", "its working folder"},
       {"--report", 0, "FILE|fd:N", "write the report of the command as JSON"},
+      {"--quiet", 0, "", "no line on standard error about the limit that ended it"},
       {"--interactive", 'i', "", "accepted and ignored: standard input is always passed on"},
-      {"--tty", 't', "", "give the command a terminal", Built::not_yet},
+      {"--tty", 't', "", "give the command a terminal, with ours in front of it"},
       kHelp,
   };
 }
@@ -73,7 +74,9 @@ std::vector<Command> make_commands() {
                  exec_flags(), Words::anywhere, kCommandStatus, exec});
   all.push_back({"attach",
                  "RUN",
-                 "print what a detached run has written and writes, to its end",
+                 "print what a detached run has written and writes, to its end; where it has a "
+                 "terminal, type "
+                 "at it (Ctrl-P Ctrl-Q leaves it)",
                  {kHelp},
                  Words::anywhere,
                  kCommandStatus,
@@ -94,8 +97,8 @@ std::vector<Command> make_commands() {
        2,
        kill});
   all.push_back({"rm",
-                 "RUN",
-                 "end a run if it lives, and remove its report and output",
+                 "RUN…",
+                 "end runs that live, and remove their reports and output",
                  {kHelp},
                  Words::anywhere,
                  2,
@@ -114,7 +117,13 @@ std::vector<Command> make_commands() {
                  Words::anywhere,
                  2,
                  cp});
-  all.push_back(later("publish", "RUN PORT[:HOSTPORT]", "make a port of a run reachable"));
+  all.push_back({"publish",
+                 "RUN PORT[:HOSTPORT]",
+                 "let 127.0.0.1 reach a server inside, until the run ends; prints the address",
+                 {kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 publish});
   all.push_back(later("diff", "RUN", "show what a run changed"));
   all.push_back(later("apply", "RUN [PATH]…", "carry a run's changes over to the host"));
   all.push_back(later("discard", "RUN", "drop a run's changes"));

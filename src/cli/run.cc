@@ -12,6 +12,8 @@
 #include "cli/report_file.h"
 #include "cli/report_text.h"
 #include "cli/secrets.h"
+#include "cli/terminal.h"
+#include "supervisor/ending.h"
 
 namespace cli {
 namespace {
@@ -100,9 +102,12 @@ base::Result<Files> open_files(const World& world, const Parsed& parsed,
 enum class Form { run, start };
 
 // Whether the caller stays, and what it cannot have when it does not.
-base::Result<Part> part_of(const Parsed& parsed, Form form, const ReportFile& report) {
+base::Result<Part> part_of(const World& world, const Parsed& parsed, Form form,
+                           const ReportFile& report) {
   Part part;
-  if (form == Form::run && !parsed.has("--detach")) return part;
+  const bool stays = form == Form::run && !parsed.has("--detach");
+  part.terminal = TRY(wanted_terminal(world, parsed, stays ? Seat::needed : Seat::optional));
+  if (stays) return part;
   const std::string where = form == Form::start ? "start" : "run --detach";
   if (parsed.has("--out")) {
     return base::bad_input(where, "nobody is there at the end to bring --out's files out",
@@ -119,7 +124,7 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, Form f
                                 const ReportFile& report, std::optional<plan::Plan>& plan) {
   const std::string name = parsed.value("--name").value_or("");
   if (parsed.has("--name")) TRY(check_name(name));
-  Part part = TRY(part_of(parsed, form, report));
+  Part part = TRY(part_of(world, parsed, form, report));
   const Invocation invocation = form == Form::run ? TRY(read_invocation(parsed)) : Invocation{};
   const plan::HostFacts host = TRY(host_facts(world));
   const policy::Effective effective = TRY(load_policy(world, parsed, host.size));
@@ -128,6 +133,7 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, Form f
   }
   plan = TRY(make_plan(world, effective.policy, host, name, invocation.argv,
                        form == Form::start ? Kind::session : Kind::one_command));
+  if (part.terminal) pass_terminal_kind(world, plan->command.env);
   TRY(check_risks(parsed, *plan));
   TRY(check_size(plan->command));
   if (form == Form::run) {
@@ -165,6 +171,10 @@ void settle_status(Outcome& outcome) {
 void tell(const World& world, const Parsed& parsed, const Outcome& outcome) {
   for (const base::Error& failure : outcome.failures) print_error(world, failure);
   if (parsed.has("--quiet")) return;
+  if (const std::string why = supervisor::why_ended(outcome.ending, outcome.limits_hit);
+      !why.empty()) {
+    print_error(world, "cerco: " + why + "\n");
+  }
   for (const std::string& note : outcome.notes) print_error(world, "cerco: " + note + "\n");
   print_error(world, refusal_block(outcome.summary));
 }

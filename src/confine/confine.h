@@ -64,6 +64,7 @@ inline constexpr std::uint32_t kBrokerId = 1879044097;
 inline constexpr std::uint32_t kJournalId = 1879044098;
 inline constexpr std::uint32_t kTunnelId = 1879044099;
 inline constexpr std::uint32_t kMinterId = 1879044100;
+inline constexpr std::uint32_t kPublisherId = 1879044101;
 
 // --- Capabilities ------------------------------------------------------------------------------
 
@@ -109,8 +110,9 @@ inline constexpr Capabilities kNone = 0;
 // executed: one process with one thread, which reads files and computes.
 enum class Profile { strict, standard, debug, browser, strict_program };
 // For our own processes; `files` serves a file session inside the sandbox, `tunnel` is either end
-// of a tunnel.
-enum class Own { gateway, broker, journal, files, tunnel, minter };
+// of a tunnel, `connection` carries one connection to a server inside, `publisher` those of one
+// port on the host's side.
+enum class Own { gateway, broker, journal, files, tunnel, minter, connection, publisher };
 
 using Filter = std::vector<sock_filter>;
 enum class Arch { x86_64, aarch64 };

@@ -56,9 +56,9 @@ struct Line {
                        policy::size_text(step.size), step.inodes, fmt::join(step.targets, " "));
   }
   std::string operator()(const MountDev& step) const {
-    return fmt::format("mount_dev null zero full random urandom tty{}, shm of {}",
+    return fmt::format("mount_dev null zero full random urandom tty{}, shm of {}, {} terminals",
                        step.devices == Devices::bound ? " of the host" : "",
-                       policy::size_text(step.shm_size));
+                       policy::size_text(step.shm_size), step.terminals);
   }
   std::string operator()(const MountProc& step) const {
     return fmt::format("mount_proc own, {} masked, read-only {}{}", step.masks.size(),

@@ -238,14 +238,16 @@ struct MountProc {
   }
 };
 enum class Devices { made, bound, last_ = bound };  // device files: our own, or the host's by bind
+inline constexpr std::uint32_t kMostTerminals = 128;  // of the host's 4096, which all share
 struct MountDev {  // tmpfs with null zero full random urandom tty, fd links, shm of `shm_size`, own
-                   // mqueue
+                   // mqueue, own devpts of at most `terminals`
   std::uint64_t shm_size = 0;
   Devices devices = Devices::made;
+  std::uint32_t terminals = kMostTerminals;
   bool operator==(const MountDev&) const = default;
   template <class W>
   void fields(W& w) {
-    w(shm_size, devices);
+    w(shm_size, devices, terminals);
   }
 };
 enum class Store { image, memory, last_ = memory };  // a sparse ext4 image, or a tmpfs

@@ -91,7 +91,13 @@ class TreeCheck {
     folders_.insert(std::string(kCgroups));
     return {};
   }
-  base::Status operator()(const MountDev&) { return place("/dev"); }
+  base::Status operator()(const MountDev& step) {
+    if (step.terminals > kMostTerminals) {
+      return refuse(fmt::format("{} terminals", step.terminals),
+                    fmt::format("at most {}", kMostTerminals));
+    }
+    return place("/dev");
+  }
   base::Status operator()(const MountProc& step) {
     const auto of_proc = [](const std::string& path) {
       return is_clean_path(path) && path.starts_with("/proc/");

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "publish/publish.h"
+
 namespace supervisor {
 
 namespace {
@@ -84,6 +86,15 @@ base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roo
   std::vector<std::pair<int, int>> fds = {{record.fd(), plan::kFdJournal}, {roots, plan::kFdRoots}};
   if (lease_end >= 0) fds.emplace_back(lease_end, plan::kFdBroker);
   return start_part(plan, "cerco-gateway", plan_memfd, std::move(fds));
+}
+
+base::Result<Part> start_publisher(const plan::Plan& plan, int listener) {
+  auto [ours, theirs] = TRY(ipc::make_pair());
+  const std::array<std::pair<int, int>, 2> fds = {
+      {{listener, publish::kFdListener}, {theirs.fd(), publish::kFdControl}}};
+  const std::array<std::string, 1> argv = {plan.helper_dir + "/cerco-publisher"};
+  os::Child child = TRY(os::spawn(argv, {}, fds));
+  return Part{std::move(child), std::move(ours)};
 }
 
 base::Status serve_capture(const Part& gateway, sandbox::CaptureSockets& sockets) {

@@ -42,6 +42,10 @@ struct Part {
 // dies.
 [[nodiscard]] base::Status serve_capture(const Part& gateway, sandbox::CaptureSockets& sockets);
 
+// The process behind one published port, with its listener. It tells by itself when it serves
+// (publish::Opened).
+[[nodiscard]] base::Result<Part> start_publisher(const plan::Plan& plan, int listener);
+
 // Waits for one message of a part; an error names the part when it ended or sent something else.
 template <class Value>
 [[nodiscard]] base::Result<Value> receive(const ipc::Channel& channel, std::string_view who) {

@@ -137,8 +137,8 @@ void Run::tell_over() {
 }
 
 void Run::tell_not_started() {
-  const StartFailed failed =
-      not_started(plan_.command.argv.front(), start_failure_, static_cast<int>(facts_.code));
+  const StartFailed failed = not_started(plan_.command.argv.front(), start_failure_,
+                                         static_cast<int>(facts_.code), path_variable());
   last_.status = failed.status;
   last_.ending = failed.ending;
   record(run_ended(failed.ending, failed.status, usage_, {}));

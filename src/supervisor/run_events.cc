@@ -49,6 +49,7 @@ void Run::on_caller() {
                         if (!command_started_ && !start_command()) cut(Cut::killed, "host");
                       },
                       [&](const Signal& signal) { signal_command(kCommand, signal.number); },
+                      [&](const Resize& now) { resize(kCommand, now.window); },
                       [&](const End& end) {
                         if (end.reason == "output_limit") {
                           cut(Cut::output_limit, {});

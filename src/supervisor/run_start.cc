@@ -176,7 +176,9 @@ base::Status Run::start_command() {
   if (plan_.session) return begin_session();
   if (launch_.detach) first_processes_ = TRY(sandbox_->command_processes(kCommand));
   record(command_started(kCommand, plan_.command.argv, plan_.command.cwd));
-  TRY(send_order(order(kCommand, plan_.command.argv, {}, {}), streams_, first_processes_.get()));
+  frame::Exec exec = order(kCommand, plan_.command.argv, {}, {});
+  exec.terminal = launch_.terminal;
+  TRY(send_order(std::move(exec), streams_, first_processes_.get()));
   for (auto& stream : streams_) stream.reset();
   command_started_ = true;
   // While the command begins: nobody waits for it.

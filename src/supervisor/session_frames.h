@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,15 +24,18 @@ struct Exec {
   std::map<std::string, std::string> env;  // beside and over the run's own
   std::string cwd;                         // "": the run's; relative: below it
   std::uint64_t timeout_ms = kNoTimeout;
+  std::optional<frame::Window> terminal = {};  // as of Launch
   template <class W>
   void fields(W& w) {
-    w(argv, env, cwd, timeout_ms);
+    w(argv, env, cwd, timeout_ms, terminal);
   }
 };
-// Follows an Exec on its connection: Signal for the command's process group, End{"output_limit"}.
+// Follow an Exec on its connection: Signal for the command's process group, End{"output_limit"},
+// Resize.
 
 // Asks for what a detached command has written and will write: Output and Lost until its end, then
-// Over. Answered by StartFailed where there is no such command.
+// Over; before them Typing where the command has a terminal, whose size then follows the Resize of
+// this connection. Answered by StartFailed where there is no such command.
 struct Attach {
   template <class W>
   void fields(W&) {}
@@ -69,8 +73,18 @@ struct RevokeCredential {
     w(credential);
   }
 };
-using FromClient =
-    std::variant<Exec, Signal, End, Attach, SendSignal, EndRun, OpenFiles, RevokeCredential>;
+// One descriptor comes along: a TCP socket that listens on the host's loopback. What connects to it
+// reaches the server on `port` of the sandbox's loopback, until the run ends. Answered by Done, or
+// by StartFailed, with status 1 where nobody listens inside.
+struct Publish {
+  std::uint16_t port = 0;
+  template <class W>
+  void fields(W& w) {
+    w(port);
+  }
+};
+using FromClient = std::variant<Exec, Signal, End, Attach, SendSignal, EndRun, OpenFiles,
+                                RevokeCredential, Resize, Publish>;
 
 // --- supervisor → client -----------------------------------------------------------------------
 
@@ -96,7 +110,12 @@ struct Done {
   template <class W>
   void fields(W&) {}
 };
-using ToClient = std::variant<StartFailed, Over, Output, Lost, Done>;
+// One descriptor comes along: the pipe into which goes what is typed at the command's terminal.
+struct Typing {
+  template <class W>
+  void fields(W&) {}
+};
+using ToClient = std::variant<StartFailed, Over, Output, Lost, Done, Typing>;
 
 // --- The folder of a run -----------------------------------------------------------------------
 

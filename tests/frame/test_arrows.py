@@ -23,7 +23,8 @@ ARROWS = {
     "init": {"os", "confine", "tunnel"},
     "gateway": {"os", "confine", "policy", "plan", "http", "ipc", "journal"},
     "broker": {"os", "confine", "policy", "plan", "http", "ipc", "journal"},
-    "supervisor": {"os", "priv", "confine", "plan", "sandbox", "ipc", "journal"},
+    "publish": {"os", "confine", "ipc"},
+    "supervisor": {"os", "priv", "confine", "plan", "sandbox", "ipc", "journal", "publish"},
     "attack": set(),
     "cli": {"os", "policy", "plan", "http", "ipc", "journal", "host", "workspace", "sandbox", "supervisor"},
     "main": None,  # may include any module

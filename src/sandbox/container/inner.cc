@@ -87,7 +87,8 @@ class Inner {
   base::Status make_memory_disk();
   base::Status bind_device(const char* path, unsigned major, unsigned minor);
   base::Status mount_in_dev(const char* kind, const char* path,
-                            std::initializer_list<priv::MountOption> options);
+                            std::initializer_list<priv::MountOption> options,
+                            std::uint64_t attributes);
   base::Status execute();
   [[nodiscard]] std::uint32_t owner_of(const std::string& target) const;
   [[nodiscard]] std::uint64_t base_attributes(const std::string& source) const;
@@ -294,6 +295,7 @@ base::Status Inner::act(const plan::MountDev& step) {
                                         {"/dev/full", 1, 7},    {"/dev/random", 1, 8},
                                         {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0}};
   static constexpr const char* kLinks[][2] = {{"/dev/fd", "/proc/self/fd"},
+                                              {"/dev/ptmx", "pts/ptmx"},
                                               {"/dev/stdin", "/proc/self/fd/0"},
                                               {"/dev/stdout", "/proc/self/fd/1"},
                                               {"/dev/stderr", "/proc/self/fd/2"}};
@@ -314,14 +316,24 @@ base::Status Inner::act(const plan::MountDev& step) {
   for (const auto& [path, text] : kLinks) {
     TRY(priv::make_link(badge(), inside_, root, path, text, prepared_.owner));
   }
-  TRY(mount_in_dev("tmpfs", "/dev/shm", {{"size", prepared_.shm_size.c_str()}, {"mode", "1777"}}));
-  TRY(mount_in_dev("mqueue", "/dev/mqueue", {}));
+  TRY(mount_in_dev("tmpfs", "/dev/shm", {{"size", prepared_.shm_size.c_str()}, {"mode", "1777"}},
+                   kNoSuid | kNoDev | kNoExec));
+  TRY(mount_in_dev("mqueue", "/dev/mqueue", {}, kNoSuid | kNoDev | kNoExec));
+  // Its terminals are the workload's, whoever opens them, and are of no other instance.
+  TRY(mount_in_dev("devpts", "/dev/pts",
+                   {{"uid", prepared_.workload_option.c_str()},
+                    {"gid", prepared_.workload_option.c_str()},
+                    {"mode", "0620"},
+                    {"ptmxmode", "0666"},
+                    {"max", prepared_.terminals.c_str()}},
+                   kNoSuid | kNoExec));
   return priv::set_attributes(badge(), inside_, dev.get(), kReadOnly, Depth::one);
 }
 
 base::Status Inner::mount_in_dev(const char* kind, const char* path,
-                                 std::initializer_list<priv::MountOption> options) {
-  const base::Fd made = TRY(priv::new_mount(badge(), kind, options, kNoSuid | kNoDev | kNoExec));
+                                 std::initializer_list<priv::MountOption> options,
+                                 std::uint64_t attributes) {
+  const base::Fd made = TRY(priv::new_mount(badge(), kind, options, attributes));
   const base::Fd place = TRY_IN(
       path, priv::make_place(badge(), inside_, root_.get(), path, Place::folder, prepared_.owner));
   return priv::attach(badge(), inside_, made.get(), place.get());

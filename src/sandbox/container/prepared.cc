@@ -148,8 +148,10 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
     }
     prepared.root_size = size_option(root->size + inputs.trust_bundle.size());
   }
-  if (const auto* dev = plan::step_of<plan::MountDev>(plan))
+  if (const auto* dev = plan::step_of<plan::MountDev>(plan)) {
     prepared.shm_size = size_option(dev->shm_size);
+    prepared.terminals = std::to_string(dev->terminals);
+  }
   if (plan::step_of<plan::MountCgroups>(plan) != nullptr) {
     prepared.shown_groups = shown_groups(plan);
   }

@@ -43,6 +43,8 @@ struct Prepared {
   std::string rules;      // nf_tables batch
   std::string root_size;  // mount options as text
   std::string shm_size;
+  std::string terminals;        // how many the sandbox may have
+  std::string workload_option;  // `workload`, who owns them
   std::vector<DiskFolder> disk_folders;
   std::vector<ShownGroup> shown_groups;
   const plan::MountDisk* disk = nullptr;

@@ -80,6 +80,7 @@ base::Status Start::reserve() {
     prepared_.owner = kWorkload;
     prepared_.workload = kWorkload;
   }
+  prepared_.workload_option = std::to_string(prepared_.workload);
   held_.network = prepared_.network;
   if (!prepared_.enters_cgroup) return {};
   const auto specs = group_specs(plan);
