@@ -21,9 +21,21 @@ bool exists(const std::string& path) {
   return os::open(path, O_PATH, 0).has_value();
 }
 
+// As it would be typed at a shell.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:=,@%+").contains(c);
+  });
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return base::printable(out + "'");
+}
+
 std::string command_form(const std::vector<std::string>& words) {
   std::vector<std::string> shown;
-  for (const std::string& word : words) shown.push_back(base::printable(word));
+  for (const std::string& word : words) shown.push_back(quoted(word));
   return "to run a command: cerco run -- " + base::join(shown, " ");
 }
 
