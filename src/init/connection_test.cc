@@ -37,6 +37,14 @@ class ConnectionTest : public testing::Test {
     if (::poll(&polled, 1, kPatience) != 1) return -1;
     return os::receive(way.get(), byte).bytes == 1 ? static_cast<unsigned char>(byte[0]) : -1;
   }
+  // The process that carries the connection.
+  [[nodiscard]] int child() const {
+    const std::string pid = std::to_string(inside_.pid());
+    std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+    int child = 0;
+    children >> child;
+    return child;
+  }
   static base::Fd server(bool v6, std::uint16_t& port) {
     os::Endpoint at;
     at.v6 = v6;
@@ -98,6 +106,20 @@ TEST_F(ConnectionTest, LookingTakesNoConnection) {
   }
 }
 
+TEST_F(ConnectionTest, WhoCarriesItHasNoRight) {
+  std::uint16_t port = 0;
+  const base::Fd listener = server(false, port);
+  const base::Fd way = ask(port, frame::Reach::connect);
+  ASSERT_EQ(answer(way), 0);
+  const std::string status =
+      os::read_file("/proc/" + std::to_string(child()) + "/status", 8192).value_or("");
+  for (const char* line :
+       {"\nUid:\t1000\t1000\t1000\t1000\n", "\nCapEff:\t0000000000000000\n",
+        "\nCapBnd:\t0000000000000000\n", "\nNoNewPrivs:\t1\n", "\nSeccomp:\t2\n"}) {
+    EXPECT_TRUE(status.contains(line)) << line << status;
+  }
+}
+
 // It has the workload's uid, so that the workload can stop it: then it is of no use and goes.
 TEST_F(ConnectionTest, AStoppedOneIsEnded) {
   std::uint16_t port = 0;
@@ -105,12 +127,9 @@ TEST_F(ConnectionTest, AStoppedOneIsEnded) {
   const base::Fd way = ask(port, frame::Reach::connect);
   ASSERT_EQ(answer(way), 0);
   const base::Fd connected = accept(listener);
-  const std::string pid = std::to_string(inside_.pid());
-  std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
-  int child = 0;
-  children >> child;
-  ASSERT_GT(child, 0);
-  ASSERT_EQ(::kill(child, SIGSTOP), 0);
+  const int carrier = child();
+  ASSERT_GT(carrier, 0);
+  ASSERT_EQ(::kill(carrier, SIGSTOP), 0);
   EXPECT_EQ(*os::read_all(way.get(), 10, "way"), "");
 }
 

@@ -200,6 +200,14 @@ struct Filter {
                                   const std::function<bool(std::string_view line)>& line);
 // Runs that have a journal, oldest first.
 [[nodiscard]] base::Result<std::vector<std::string>> runs(const std::string& journal_dir);
+// What a run's journal tells of it as a whole; times of its events, zero where there is none.
+struct Past {
+  Summary summary;
+  os::Instant planned;
+  os::Instant started;
+  os::Instant last;
+};
+[[nodiscard]] base::Result<Past> look_back(const std::string& journal_dir, const std::string& run);
 // What a run's journal tells of one of its credentials; times as events have them, "" for never.
 struct CredentialHistory {
   std::string name;

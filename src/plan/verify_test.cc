@@ -212,6 +212,7 @@ TEST(Verify, RefusesWhatDoesNotFollowFromThePolicy) {
       {[](Plan& p) { the_step<plan::MountDisk>(p).targets = {"/etc"}; }, "disk_limit"},
       {[](Plan& p) { the_step<plan::MountProc>(p).masks.emplace_back("/etc/passwd"); }, "mask"},
       {[](Plan& p) { the_step<plan::MountProc>(p).masks.clear(); }, "proc_masks"},
+      {[](Plan& p) { the_step<plan::MountDev>(p).terminals = 129; }, "terminals"},
       {[](Plan& p) { the_step<plan::Landlock>(p).write.emplace_back("/usr"); }, "Landlock"},
       {[](Plan& p) { the_step<plan::Rlimits>(p).files = 1 << 30; }, "rlimits"},
       {[](Plan& p) { the_step<plan::MapUsers>(p).count = 1; }, "user_namespace"},

@@ -1,6 +1,8 @@
 // The other processes of a run.
 #include "supervisor/parts.h"
 
+#include <sys/socket.h>
+
 #include <array>
 
 #include "publish/publish.h"
@@ -86,6 +88,19 @@ base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roo
   std::vector<std::pair<int, int>> fds = {{record.fd(), plan::kFdJournal}, {roots, plan::kFdRoots}};
   if (lease_end >= 0) fds.emplace_back(lease_end, plan::kFdBroker);
   return start_part(plan, "cerco-gateway", plan_memfd, std::move(fds));
+}
+
+base::Result<std::uint16_t> loopback_port(int listener) {
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  const bool asked =
+      ::getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 1;
+  const auto at = asked ? os::local_endpoint(listener)
+                        : base::Result<os::Endpoint>(std::unexpected(base::Error{}));
+  if (!at || at->v6 || at->address[0] != 127) {
+    return base::bad_input("publish", "its socket does not listen on the loopback", {});
+  }
+  return at->port;
 }
 
 base::Result<Part> start_publisher(const plan::Plan& plan, int listener) {

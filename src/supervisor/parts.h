@@ -42,6 +42,8 @@ struct Part {
 // dies.
 [[nodiscard]] base::Status serve_capture(const Part& gateway, sandbox::CaptureSockets& sockets);
 
+// The port of a TCP socket of version 4 that listens on the loopback; bad_input for all else.
+[[nodiscard]] base::Result<std::uint16_t> loopback_port(int listener);
 // The process behind one published port, with its listener. It tells by itself when it serves
 // (publish::Opened).
 [[nodiscard]] base::Result<Part> start_publisher(const plan::Plan& plan, int listener);

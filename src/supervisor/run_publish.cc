@@ -1,6 +1,5 @@
 // Ports of a run that are reachable from the host's loopback: who holds them, and their ways
 // inside.
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -18,20 +17,6 @@ namespace supervisor {
 namespace {
 
 constexpr std::size_t kMostPublished = 16;
-
-// A TCP socket of version 4 that listens on the loopback, and nothing else.
-base::Result<std::uint16_t> port_of(int listener) {
-  int listens = 0;
-  socklen_t size = sizeof listens;
-  const bool asked =
-      ::getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 1;
-  const auto at = asked ? os::local_endpoint(listener)
-                        : base::Result<os::Endpoint>(std::unexpected(base::Error{}));
-  if (!at || at->v6 || at->address[0] != 127) {
-    return base::bad_input("publish", "its socket does not listen on the loopback", {});
-  }
-  return at->port;
-}
 
 StartFailed not_published(std::uint16_t port, std::uint32_t error) {
   StartFailed failed;
@@ -66,7 +51,7 @@ void Run::answer(Client& client, const Publish& request, std::vector<base::Fd>& 
   }
   auto published = std::make_unique<Published>();
   published->port = request.port;
-  const auto outside = port_of(fds[0].get());
+  const auto outside = loopback_port(fds[0].get());
   if (!outside) return refuse(outside.error());
   auto part = start_publisher(plan_, fds[0].get());
   if (!part) return refuse(part.error());

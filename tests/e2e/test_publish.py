@@ -267,6 +267,7 @@ def test_a_stalled_reader_and_a_flood_hold_nobody_up(box, cerco):
     for _ in range(5):
         assert ask(port, b"q") == b"fine"
         assert box.exec("echo", "on").out == b"on\n"
+    assert all(client.recv(10).startswith(b"x") for client in stalled), "the flood is there"
     [pid] = publishers(cerco)
     peak = int(re.search(r"^VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1])
     assert SANITIZED or peak < 24 * 1024, f"{peak} kB"

@@ -103,6 +103,17 @@ WEAKENINGS = [
     ("init", "command.cc", "if (const auto done = enter_groups(prepared); !done) return done.error();",
      'if (const auto done = enter_groups(prepared); false && !done) return done.error();'),
     ("init", "session.cc", "const bool stays = number == EEXIST && existing == Existing::replace &&", "const bool stays = (number == EEXIST || existing == Existing::replace) &&"),
+    # a published port: what its processes may do, and how much they hold
+    ("init", "connection.cc", "if (give_up_all(connect.uid, connect.gid)) error = reach(connect, server);", "error = reach(connect, server);"),
+    ("init", "connection.cc", "if (error == 0 && !confine::install(confine::filter(confine::Own::connection))) error = EPERM;", ""),
+    ("init", "connection.cc", "return errno == EADDRINUSE || errno == EACCES ? 0 : errno;", "return 0;"),
+    ("init", "terminal.cc", "while (!over() && ended_ && !dry_ && shown_.empty()) {", "while (false) {"),
+    ("init", "terminal.cc", "if (shown_.empty() && !dry_ && !let_go_) of_master |= POLLIN;", "if (shown_.empty() && !dry_) of_master |= POLLIN;"),
+    ("publish", "serve.cc", "const bool more = connections_.size() < kMostConnections;", "const bool more = true;"),
+    ("publish", "serve.cc", "if (connection.over && !whole) (void)os::reset_at_close(connection.outside.get());", ""),
+    ("os", "duplex.cc", "if (!failed_ && !out.ended && out.held.empty()) read(out);", "if (!failed_ && !out.ended) read(out);"),
+    ("os", "terminal.cc", "set_modes(kept.terminal, TCSAFLUSH, kept.old);", "set_modes(kept.terminal, TCSANOW, kept.old);"),
+    ("supervisor", "parts.cc", "if (!at || at->v6 || at->address[0] != 127) {", "if (!at || at->v6) {"),
     ("priv", "cgroup_end.cc", "if (below) count += TRY(signal_all(below->get()));", ""),
     # supervisor: what is kept of a run
     ("supervisor", "run_folder.cc", "if (live->alive || ::flock(live->file.get(), LOCK_EX | LOCK_NB) != 0) return false;", ""),
