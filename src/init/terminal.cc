@@ -2,14 +2,11 @@
 #include "init/terminal.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
-
-#include "os/files.h"
 
 namespace init {
 namespace {
@@ -58,13 +55,10 @@ std::expected<Terminal, NotStarted> Terminal::open(frame::Window window, base::F
                                                    base::Fd output) {
   const auto failed = [] { return std::unexpected(NotStarted{"terminal", errno}); };
   Terminal made;
-  auto opened =
-      os::openat2(AT_FDCWD, "/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK, 0, RESOLVE_NO_MAGICLINKS);
-  if (!opened) return std::unexpected(NotStarted{"terminal", opened.error().number});
-  made.master_ = std::move(*opened);
+  made.master_ = base::Fd(::open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
   const int master = made.master_.get();
   int locked = 0;
-  if (::ioctl(master, TIOCSPTLCK, &locked) != 0) return failed();
+  if (master < 0 || ::ioctl(master, TIOCSPTLCK, &locked) != 0) return failed();
   // By descriptor: no path is walked.
   made.far_side_ = base::Fd(::ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!made.far_side_.open() || !erase_whole_characters(made.far_side_.get())) return failed();

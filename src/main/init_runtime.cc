@@ -344,14 +344,6 @@ int poll(pollfd* list, nfds_t count, int milliseconds) {
       call(SYS_ppoll, list, count, milliseconds < 0 ? nullptr : &time, nullptr, kKernelSet));
 }
 
-int ioctl(int fd, unsigned long request, ...) noexcept {
-  va_list list;
-  va_start(list, request);
-  const long arg = va_arg(list, long);
-  va_end(list);
-  return static_cast<int>(call(SYS_ioctl, fd, request, arg));
-}
-
 int fstat(int fd, struct stat* about) noexcept {
   return static_cast<int>(call(SYS_fstat, fd, about));
 }
@@ -410,14 +402,8 @@ int connect(int socket, const sockaddr* address, socklen_t size) {
 int bind(int socket, const sockaddr* address, socklen_t size) noexcept {
   return static_cast<int>(call(SYS_bind, socket, address, size));
 }
-int getsockopt(int socket, int level, int name, void* value, socklen_t* size) noexcept {
-  return static_cast<int>(call(SYS_getsockopt, socket, level, name, value, size));
-}
 int setsockopt(int socket, int level, int name, const void* value, socklen_t size) noexcept {
   return static_cast<int>(call(SYS_setsockopt, socket, level, name, value, size));
-}
-int shutdown(int socket, int how) noexcept {
-  return static_cast<int>(call(SYS_shutdown, socket, how));
 }
 // cmsg(3): the next header, null where the rest of the buffer does not hold one.
 cmsghdr* __cmsg_nxthdr(msghdr* message, cmsghdr* header) noexcept {

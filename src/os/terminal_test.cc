@@ -26,8 +26,8 @@ class RawTerminalTest : public testing::Test {
   }
   [[nodiscard]] bool is_raw() const {
     termios modes = {};
-    return ::tcgetattr(far_.get(), &modes) == 0 &&
-           (modes.c_lflag & (ICANON | ECHO | ISIG)) == 0 && (modes.c_oflag & OPOST) == 0;
+    return ::tcgetattr(far_.get(), &modes) == 0 && (modes.c_lflag & (ICANON | ECHO | ISIG)) == 0 &&
+           (modes.c_oflag & OPOST) == 0;
   }
   base::Fd near_;
   base::Fd far_;

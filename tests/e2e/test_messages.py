@@ -41,7 +41,7 @@ def test_a_missing_program_is_told_alike(cerco):
             words = ["--", name]
             alone, inside = cerco("run", *words), cerco("exec", run, *words)
             assert alone.status == inside.status == status, (alone, inside)
-            assert alone.error.replace("cerco: run: ", "cerco: ").split(",")[0] == inside.error.split(",")[0], (alone, inside)
+            assert alone.error.replace("cerco: run: ", "cerco: ").split(",")[0].strip() == inside.error.split(",")[0].strip(), (alone, inside)
     finally:
         cerco("rm", run)
 

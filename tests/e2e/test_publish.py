@@ -200,7 +200,7 @@ def test_the_publisher_holds_nothing(box, cerco):
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         assert re.search(r"^CapEff:\t0+$", status, re.M) and re.search(r"^Seccomp:\t2$", status, re.M) and re.search(r"^NoNewPrivs:\t1$", status, re.M)
         if os.geteuid() == 0:
-            assert re.search(r"^Uid:\t1879044099\t", status, re.M)
+            assert re.search(r"^Uid:\t1879044100\t", status, re.M)
         kinds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd"))
         assert [kind for kind in kinds if kind != "socket"] in (["/dev/null", "/dev/null", "pipe"], ["/dev/null", "/dev/null", "/dev/null"]), kinds
         assert kinds.count("socket") == 4

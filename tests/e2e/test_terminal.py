@@ -45,8 +45,10 @@ class Person:
         os.write(self.near, keys)
 
     def read(self, seconds=0.05):
-        if select.select([self.near], [], [], seconds)[0]:
+        readable = bool(select.select([self.near], [], [], seconds)[0])
+        if readable:
             self.seen += os.read(self.near, 65536)
+        return readable
 
     def until(self, pattern):
         """Waits until that is shown, and gives what was shown up to it; the rest stays for later."""
@@ -63,8 +65,8 @@ class Person:
         while self.process.poll() is None:
             assert time.monotonic() < end, self.seen
             self.read()
-        for _ in range(3):
-            self.read(0.02)
+        while self.read():
+            pass  # all that was written before lies in the terminal
         return self.process.returncode, self.seen
 
     def is_raw(self):
