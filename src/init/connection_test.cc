@@ -64,7 +64,7 @@ class ConnectionTest : public testing::Test {
     auto accepted = os::accept(listener.get());
     return accepted ? std::move(*accepted) : base::Fd();
   }
-  Inside inside_;
+  Inside inside_{Way::direct};
 };
 
 TEST_F(ConnectionTest, BytesGoBothWaysAndEndsAreToldApart) {

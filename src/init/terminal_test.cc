@@ -77,7 +77,7 @@ class TerminalTest : public testing::Test {
     (void)os::write_all(seat.typing.get(), keys, "keys");
   }
 
-  Inside inside_;
+  Inside inside_{Way::direct};
 };
 
 TEST_F(TerminalTest, all_three_streams_are_one_terminal_which_controls_the_session) {

@@ -247,9 +247,12 @@ def test_attached_to_left_and_attached_to_again(sit, cerco):
     second.type(b"two\r")
     second.until(b"44 111\r\n<two>\r\n")
     looking_on = cerco.start("attach", run, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    while b"<two>" not in looking_on.stdout.readline():
+        pass
     second.type(b"\x04")
     assert second.end()[0] == 6 and second.is_as_before()
-    assert b"<two>" in looking_on.communicate(timeout=GUARD)[0] and looking_on.returncode == 6
+    looking_on.communicate(timeout=GUARD)
+    assert looking_on.returncode == 6
 
 
 def test_a_stalled_terminal_holds_nobody_up(sit, cerco):
