@@ -118,10 +118,16 @@ std::vector<Command> make_commands() {
   all.push_back(later("diff", "RUN", "show what a run changed"));
   all.push_back(later("apply", "RUN [PATH]…", "carry a run's changes over to the host"));
   all.push_back(later("discard", "RUN", "drop a run's changes"));
-  all.push_back({"policy show", "[POLICY FLAGS]",
+  all.push_back({"policy show", "[RUN | POLICY FLAGS]",
                  "print the effective policy and where each value comes from",
                  with_policy_flags({kHelp, kJson}), Words::anywhere, 2, policy_show});
-  all.push_back(later("policy apply", "RUN", "change the policy of a run"));
+  all.push_back({"policy apply",
+                 "RUN FILE",
+                 "put another policy in force in a run that lives",
+                 {kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 policy_apply});
   all.push_back({"policy suggest",
                  "RUN",
                  "the narrowest rules for what a run was refused",
@@ -147,7 +153,7 @@ std::vector<Command> make_commands() {
       {"why", "URL [--method M] [--policy FILE | --run RUN]",
        "say which rule allows or denies a request",
        with_policy_flags({{"--method", 0, "M", "the request's method; default GET"},
-                          {"--run", 0, "RUN", "under the policy of a run", Built::not_yet},
+                          {"--run", 0, "RUN", "under the policy that is in force in a run"},
                           kHelp,
                           kJson}),
        Words::anywhere, 2, why});
@@ -226,7 +232,23 @@ std::vector<Command> make_commands() {
   all.push_back(later("image rm", "NAME", "remove an image"));
   all.push_back(later("image commit", "RUN NAME", "make an image of a run's disk"));
   all.push_back(later("image warm", "NAME", "make an image ready for quick starts"));
-  all.push_back(later("proxy", "", "run the gateway as a proxy by itself"));
+  all.push_back(
+      {"proxy",
+       "[--listen ADDRESS:PORT]… [--policy FILE] [--allow TARGET]…",
+       "serve the gateway alone, as a proxy for code that something else isolates",
+       {{"--policy", 0, "FILE", "the policy, TOML or JSON; without it the defaults hold"},
+        {"--set", 0, "KEY=VALUE", "one value of the policy, as network.mode=audit"},
+        {"--allow", 0, "TARGET", "HOST, HOST:PORT, https://HOST/PATH or preset:NAME"},
+        {"--listen", 0, "ADDRESS:PORT", "else 127.0.0.1:3128; HTTP, CONNECT and SOCKS5"},
+        {"--token-file", 0, "FILE", "the token that clients show; else a fresh one"},
+        {"--ca-out", 0, "FILE", "write the certificate that clients have to trust"},
+        {"--env-out", 0, "FILE", "write variables for the clients to a new file, one K=V a line"},
+        {"--report", 0, "FILE|fd:N", "write the report there at the end"},
+        kHelp,
+        kJson},
+       Words::anywhere,
+       2,
+       proxy});
   all.push_back({"version", "", "print the version", {kHelp, kJson}, Words::anywhere, 2, version});
   return all;
 }

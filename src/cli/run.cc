@@ -11,13 +11,13 @@
 #include "cli/places.h"
 #include "cli/report_file.h"
 #include "cli/report_text.h"
+#include "cli/roots.h"
 #include "cli/secrets.h"
 
 namespace cli {
 namespace {
 
 constexpr int kCercoFailed = 125;
-constexpr std::size_t kMaxRoots = 8 << 20;
 // Argv and environment travel to init in one frame, where the seccomp filter has the rest.
 constexpr std::size_t kMaxArguments = frame::kMaxFrame - (std::size_t{28} << 10);
 
@@ -54,20 +54,6 @@ base::Status check_risks(const Parsed& parsed, const plan::Plan& plan) {
   if (rest.empty()) return {};
   return base::fail(base::Kind::missing, "--strict", base::join(rest, "; "),
                     "name it in isolation.accept, or use a tier that is advised");
-}
-
-// The authorities that upstream certificates are judged by; nothing where no TLS is ended.
-base::Result<base::Fd> open_roots(const plan::HostFacts& host, const plan::Plan& plan) {
-  std::string roots;
-  if (plan.terminates || !plan.policy.credentials.empty()) {
-    std::vector<std::string> files = plan.policy.network.ca;
-    if (!host.roots_file.empty()) files.insert(files.begin(), host.roots_file);
-    for (const std::string& file : files) {
-      roots += TRY_IN("roots", os::read_file(file, kMaxRoots));
-      if (!roots.ends_with('\n')) roots += '\n';
-    }
-  }
-  return os::sealed_memfd("cerco-roots", roots);
 }
 
 base::Result<Files> open_files(const World& world, const Parsed& parsed,

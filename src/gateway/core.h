@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -23,9 +24,11 @@
 
 namespace gateway {
 
+class Carrying;
 class Connection;
 class LeaseDesk;
 class Credentials;
+class UpstreamProxy;
 
 using Clock = std::chrono::steady_clock;
 
@@ -74,6 +77,12 @@ struct Used {
   std::uint64_t down = 0;
 };
 
+// What was in force before a change: whatever was judged by it keeps its rule and its budgets.
+struct PastRules {
+  policy::Policy policy;
+  std::vector<std::shared_ptr<Used>> used;
+};
+
 // Where an accepted socket was going, from getsockname(2); tests say it themselves.
 using DestinationOf = std::function<base::Result<os::Endpoint>(int socket)>;
 
@@ -88,13 +97,17 @@ struct Core {
   Connector& connector;
   Credentials& credentials;
   DestinationOf destination_of = os::local_endpoint;
-  http::Authority* authority = nullptr;  // where the plan terminates TLS
+  http::Authority* authority = nullptr;           // where the plan terminates TLS
+  const UpstreamProxy* upstream_proxy = nullptr;  // where the policy has one
   std::function<base::Result<http::TlsContext>()>
       upstream_tls;  // roots are parsed at the first use
 
+  std::string proxy_token;  // SHA-256 in hex of what a proxy's client has to show; "": nothing
+
   std::list<Connection*> connections;
   std::uint64_t last_connection = 0;
-  std::vector<Used> used = std::vector<Used>(plan.policy.egress.size());
+  std::vector<std::shared_ptr<Used>> used = make_used(plan.policy);  // by rule of the policy
+  std::deque<PastRules> past;                                        // oldest first
   std::vector<char> scratch = std::vector<char>(http::kMaxHello + 1);
   std::size_t wildcard_names = 0;  // of those in `names`, by wildcard rules
   bool names_alarmed = false;      // that they are too many was told
@@ -102,6 +115,7 @@ struct Core {
   bool cut = false;                // cut-network: nothing is let through any more
 
   [[nodiscard]] const policy::Policy& policy() const { return plan.policy; }
+  [[nodiscard]] static std::vector<std::shared_ptr<Used>> make_used(const policy::Policy& policy);
   [[nodiscard]] bool holds(plan::Protection protection) const {
     return plan.protections.contains(protection);
   }
@@ -121,13 +135,19 @@ class Connection {
   bool waits = false;  // a proxy's client waits to hear whether its tunnel is open
   Wake wake;
   std::shared_ptr<Stream> client;
-  std::shared_ptr<Stream> upstream;      // null until something is dialled
-  std::vector<std::string> credentials;  // whose secret went out on it
+  std::shared_ptr<Stream> upstream;        // null until something is dialled
+  std::optional<policy::Address> dialled;  // of `upstream`
+  std::vector<std::string> credentials;    // whose secret went out on it
+  std::vector<const Carrying*> carried;    // what goes on for it now
 
   // From now on the connection has this long, until the next call.
   void allow(std::chrono::milliseconds time) { deadline_ = Clock::now() + time; }
   // Ends every wait at once; the coroutine finds stopped().
   void stop();
+  // The same because the policy no longer allows what goes on.
+  void revoke();
+  // Why pause() answered false, in the words of egress.ended: "cut", "policy" or "idle".
+  [[nodiscard]] std::string end_problem() const;
   [[nodiscard]] bool stopped() const { return stopped_; }
   [[nodiscard]] Clock::time_point deadline() const { return deadline_; }
 
@@ -144,6 +164,28 @@ class Connection {
   std::list<Connection*>::iterator place_;
   Clock::time_point deadline_;
   bool stopped_ = false;
+  bool revoked_ = false;
+};
+
+// Something that goes on for a client as the policy allowed it: a tunnel, or one request that was
+// looked into. Its connection knows of it for as long as this lives, and it is looked at again when
+// the policy changes.
+class Carrying {
+ public:
+  // `request` must outlive this.
+  Carrying(Connection& connection, const policy::Request& request, policy::Treatment treatment)
+      : request(request), treatment(treatment), connection_(connection) {
+    connection_.carried.push_back(this);
+  }
+  ~Carrying() { std::erase(connection_.carried, this); }
+  Carrying(const Carrying&) = delete;
+  Carrying& operator=(const Carrying&) = delete;
+
+  const policy::Request& request;
+  const policy::Treatment treatment;
+
+ private:
+  Connection& connection_;
 };
 
 // Stops what has overstayed.
@@ -151,5 +193,7 @@ void sweep(Core& core);
 // Stops all connections, or those on which a credential's secret went out.
 void stop_all(Core& core);
 void stop_users(Core& core, std::string_view credential);
+// Revokes those of these that are still there when their turn comes.
+void revoke_all(Core& core, const std::vector<Connection*>& connections);
 
 }  // namespace gateway

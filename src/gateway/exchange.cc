@@ -418,7 +418,7 @@ asio::awaitable<ExchangeEnd> Exchange::run() {
     }
     moves = 0;
     if (!co_await connection_.pause()) {
-      end_.problem = connection_.core.cut ? "cut" : "idle";
+      end_.problem = connection_.end_problem();
       break;
     }
     connection_.allow(connection_.core.limits.idle);

@@ -35,6 +35,7 @@ asio::awaitable<bool> HttpSession::record(Asked& asked) {
   Decision decision = this->decision(asked);
   const policy::Verdict& verdict = asked.verdict;
   decision.rule = verdict.rule;
+  decision.policy = verdict.revision;
   decision.reason = verdict.reason;
   decision.credential = asked.handling.credential;
   decision.address = address_;

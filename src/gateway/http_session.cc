@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "gateway/proxy_token.h"
 #include "gateway/relay.h"
 
 namespace gateway {
@@ -81,6 +82,7 @@ asio::awaitable<HttpSession::Next> HttpSession::serve_one() {
   if (auto rejection = admit(**length, asked)) co_return co_await reject(*rejection);
   if (tunnel_) co_return Next::end;
   decide(asked);
+  const Carrying carrying(connection_, asked.request, asked.verdict.treatment);
   if (asked.verdict.allow && !asked.handling.bodies.empty() && !co_await look_into_body(asked)) {
     co_return Next::end;
   }
@@ -181,6 +183,10 @@ std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& ask
   from_client_.consume(length);
   asked.head = std::move(*head);
   if (leg_ == http::Leg::proxy) {
+    if (!shows_token(core_, dropped)) {
+      return http::Rejection{
+          .status = 407, .reason = "proxy-token", .text = "this proxy wants its task's token"};
+    }
     if (auto rejection = go_to(asked.head, before)) return rejection;
     if (tunnel_) return std::nullopt;
   }
@@ -245,7 +251,7 @@ void HttpSession::decide(Asked& asked) {
 std::string HttpSession::budget_problem(const Asked& asked) const {
   const policy::Egress* rule = rule_of(core_, asked.verdict);
   if (rule == nullptr) return {};
-  const Used& used = core_.used[asked.verdict.rule_index];
+  const Used& used = *used_by(core_, asked.verdict);
   const http::Body& body = asked.head.body;
   if (used.requests >= rule->max_requests) return "max-requests";
   const Budget budget = budget_of(core_, asked.verdict);
@@ -283,8 +289,7 @@ asio::awaitable<void> HttpSession::find_way(Asked& asked) {
 }
 
 void HttpSession::count(const Asked& asked, int requests) {
-  if (rule_of(core_, asked.verdict) == nullptr) return;
-  core_.used[asked.verdict.rule_index].requests += requests;
+  if (Used* used = used_by(core_, asked.verdict)) used->requests += requests;
 }
 
 // --- Carrying out ------------------------------------------------------------------------------
@@ -294,11 +299,9 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
   if (const auto over = co_await lease_certificate(asked, certificate)) co_return *over;
   const std::string problem = co_await connect(asked, certificate);
   base::wipe(certificate);
+  if (!problem.empty()) ended(asked, 502, {.problem = problem});
   if (connection_.stopped()) co_return Next::end;
-  if (!problem.empty()) {
-    ended(asked, 502, {.problem = problem});
-    co_return co_await refuse(asked, 502, problem);
-  }
+  if (!problem.empty()) co_return co_await refuse(asked, 502, problem);
   if (core_.credentials.any()) {
     core_.credentials.strip(asked.head, asked.handling);
     // What comes back must be readable, and whole, for a secret to be taken out of it (N164).
@@ -332,7 +335,7 @@ asio::awaitable<std::string> HttpSession::connect(Asked& asked, const std::strin
   if (connection_.upstream) co_return std::string();
   if (!asked.unresolved.empty()) co_return asked.unresolved;
   const auto address = co_await dial(connection_, asked.vetted, target_.port);
-  if (!address) co_return std::string("unreachable");
+  if (!address) co_return dial_problem(address.error());
   reused_ = false;
   verified_tls_ = false;
   address_ = policy::to_string(*address);
@@ -363,11 +366,7 @@ asio::awaitable<std::string> HttpSession::shake_hands(const std::string& certifi
 }
 
 void HttpSession::drop_upstream() {
-  if (connection_.upstream) {
-    connection_.upstream->close();
-    connection_.upstream->detach();
-    connection_.upstream.reset();
-  }
+  gateway::drop_upstream(connection_);
   from_upstream_.clear();
 }
 

@@ -95,6 +95,7 @@ Decision decision_of(const Connection& connection, const Target& target, const J
     decision.reason = judged.silent;
     return decision;
   }
+  decision.policy = judged.verdict.revision;
   decision.verdict = verdict_word(judged.verdict);
   decision.rule = judged.verdict.rule;
   decision.reason = judged.verdict.reason;
@@ -195,6 +196,8 @@ asio::awaitable<bool> let_in(Connection& connection, Target& target) {
 asio::awaitable<void> tunnel(Connection& connection, Target target, Judged judged) {
   Core& core = connection.core;
   const auto since = Clock::now();
+  const policy::Request request{.scheme = judged.scheme, .host = target.host, .port = target.port};
+  const Carrying carrying(connection, request, judged.verdict.treatment);
   co_await vet(core, target, judged);
   const std::uint64_t ref = core.recorder.decision(decision_of(connection, target, judged));
   const bool recorded = co_await core.recorder.handed_over(connection.wake);
@@ -202,8 +205,9 @@ asio::awaitable<void> tunnel(Connection& connection, Target target, Judged judge
     co_return co_await turn_away(connection, target, judged);
   }
   Relayed relayed{.problem = judged.problem};
-  if (judged.problem.empty() && !co_await dial(connection, *target.vetted, target.port)) {
-    relayed.problem = "unreachable";
+  if (judged.problem.empty()) {
+    const auto dialled = co_await dial(connection, *target.vetted, target.port);
+    if (!dialled) relayed.problem = dial_problem(dialled.error());
   }
   const auto ended = [&] {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since);

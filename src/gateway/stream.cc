@@ -29,8 +29,9 @@ Stream::~Stream() {
 }
 
 base::Status Stream::start_tls(const http::TlsContext& context, Side side, std::string_view host) {
+  outer_ = std::move(ssl_);
   ssl_.reset(SSL_new(context.get()));
-  if (!ssl_ || SSL_set_fd(ssl_.get(), fd()) != 1) {
+  if (!ssl_ || !attach_tls()) {
     ERR_clear_error();
     return base::fail(base::Kind::system, "TLS", "out of memory", {});
   }
@@ -44,6 +45,16 @@ base::Status Stream::start_tls(const http::TlsContext& context, Side side, std::
   }
   SSL_set_connect_state(ssl_.get());
   return http::expect_peer(ssl_.get(), host);
+}
+
+// To the socket, or to the TLS connection with a proxy that carries this one.
+bool Stream::attach_tls() {
+  if (!outer_) return SSL_set_fd(ssl_.get(), fd()) == 1;
+  BIO* carrier = BIO_new(BIO_f_ssl());
+  if (carrier == nullptr) return false;
+  BIO_set_ssl(carrier, outer_.get(), BIO_NOCLOSE);
+  SSL_set_bio(ssl_.get(), carrier, carrier);
+  return true;
 }
 
 base::Status Stream::present(std::string_view pem) {
@@ -164,7 +175,8 @@ void Stream::reset() {
 }
 
 bool Stream::holds_bytes() const {
-  return ssl_ && SSL_has_pending(ssl_.get()) != 0;
+  const auto pending = [](const auto& ssl) { return ssl && SSL_has_pending(ssl.get()) != 0; };
+  return pending(ssl_) || pending(outer_);
 }
 
 bool Stream::quiet() {

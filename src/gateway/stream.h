@@ -24,8 +24,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Stream& operator=(const Stream&) = delete;
 
   enum class Side { server, client };
-  // TLS from here on; call handshake() until it is through. `host`: the name to ask for and to
-  // verify (Side::client), else ignored.
+  // TLS from here on, within the TLS that is there already, if any; call handshake() until it is
+  // through. `host`: the name to ask for and to verify (Side::client), else ignored.
   [[nodiscard]] base::Status start_tls(const http::TlsContext& context, Side side,
                                        std::string_view host);
   // Behind start_tls() as a client: what to show when the peer asks, see http::present().
@@ -75,6 +75,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   struct FreeSsl {
     void operator()(SSL* ssl) const;
   };
+  [[nodiscard]] bool attach_tls();
+  std::unique_ptr<SSL, FreeSsl> outer_;  // with a proxy, around ssl_; outlives it
   std::unique_ptr<SSL, FreeSsl> ssl_;
   Wants read_wants_ = Wants::read;
   Wants write_wants_ = Wants::write;

@@ -18,6 +18,7 @@
 #include "gateway/credentials.h"
 #include "gateway/dns.h"
 #include "gateway/servers.h"
+#include "gateway/upstream_proxy.h"
 #include "plan/plan.h"
 
 namespace gateway::testing {
@@ -113,7 +114,8 @@ class World {
   os::LocalNetworks local;                                      // what is this host's own
   std::function<plan::LeaseAnswer(plan::LeaseRequest)> broker;  // answers leases
   std::vector<plan::LeaseRequest> leases;
-  std::string roots;  // PEM for upstream TLS
+  std::string roots;           // PEM for upstream TLS
+  std::string proxy_password;  // of network.upstream_proxy
   http::Authority* authority = nullptr;
 
   // Builds the gateway from the above; called by the first of the next ones.
@@ -147,6 +149,7 @@ class World {
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<Credentials> credentials_;
+  std::optional<UpstreamProxy> upstream_proxy_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<Dns> dns_;
   std::vector<Event> events_;

@@ -263,6 +263,12 @@ Core& World::core() {
     return going_to_.at(os::peer_endpoint(socket)->port);
   };
   core_->authority = authority;
+  const policy::UpstreamProxy& proxy = plan.policy.network.upstream_proxy;
+  if (!proxy.url.empty()) {
+    upstream_proxy_.emplace(proxy, *policy::proxy_place(proxy.url));
+    upstream_proxy_->take_password(*base::Secret::hold(proxy_password));
+    core_->upstream_proxy = &*upstream_proxy_;
+  }
   core_->upstream_tls = [this] {
     const bool verify = plan.protections.contains(plan::Protection::upstream_verify);
     return http::client_context(roots,

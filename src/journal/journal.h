@@ -100,7 +100,15 @@ struct Finish {
   template <class W>
   void fields(W&) {}
 };
-using ToJournal = std::variant<Open, AddProducer, Draft, Finish, File>;
+// The detectors' actions from now on, by name; what was named before and is not named here stays.
+struct Actions {
+  std::map<std::string, std::string> actions;
+  template <class W>
+  void fields(W& w) {
+    w(actions);
+  }
+};
+using ToJournal = std::variant<Open, AddProducer, Draft, Finish, File, Actions>;
 
 // --- journal → supervisor ----------------------------------------------------------------------
 

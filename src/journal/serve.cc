@@ -181,6 +181,10 @@ class Service {
     if (full_told_) TRY(os::shut_down_read(producers_.back().socket.get()));
     return {};
   }
+  base::Status act(const Actions& change) {
+    recorder_->act_as(change.actions);
+    return {};
+  }
   base::Status act(const File&) {
     if (control_reader_.fds().size() != 1) {
       return base::fail(base::Kind::peer, "supervisor", "a file without its descriptor", {});

@@ -135,6 +135,11 @@ std::vector<std::string> reach_of(const Policy& policy) {
   if (reach.empty()) reach.emplace_back("nothing: no rule allows any destination");
   for (const auto& deny : policy.deny) reach.push_back(never_line(deny));
   if (reach_is_nothing(policy)) return reach;
+  if (const auto& proxy = policy.network.upstream_proxy; !proxy.url.empty()) {
+    reach.push_back(fmt::format("by way of the proxy {}{}{}", proxy.url,
+                                proxy.no_proxy.empty() ? "" : ", but for ",
+                                base::join(proxy.no_proxy, ", ")));
+  }
   if (policy::reaches_beyond_rules(policy)) {
     reach.emplace_back(
         "names of hosts that are connected to leave in DNS queries, whatever they say");

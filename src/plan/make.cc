@@ -85,6 +85,7 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.run = random(kRunId);
   plan.name = ask.name;
   plan.policy = policy;
+  plan.asked = policy.limits;
   if (host.most_files != 0) {
     plan.policy.limits.files = std::min(plan.policy.limits.files, host.most_files);
   }

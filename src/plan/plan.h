@@ -423,14 +423,17 @@ struct Plan {
   bool session = false;  // commands come later, one by one; it ends when nothing is asked of it
   std::vector<Placeholder> placeholders;
   std::vector<std::string> resolvers;  // IP:port, upstream
-  bool terminates = false;  // some host is looked into over TLS: the gateway starts first
+  bool terminates = false;           // some host is looked into over TLS: the gateway starts first
+  std::vector<std::string> retired;  // credentials that a change() left out: revoked for good
+  policy::Limits asked;              // as the policy had them, before they were fitted to the host
   std::string state_dir;
   std::string helper_dir;
   bool operator==(const Plan&) const = default;
   template <class W>
   void fields(W& w) {
     w(run, name, policy, policy_sha256, tier, rights, below_advice, unheld, protections, cgroup,
-      steps, command, session, placeholders, resolvers, terminates, state_dir, helper_dir);
+      steps, command, session, placeholders, resolvers, terminates, retired, asked, state_dir,
+      helper_dir);
   }
 };
 
@@ -461,6 +464,14 @@ struct Ask {
 [[nodiscard]] base::Result<Plan> make(const policy::Policy& policy, const HostFacts& host,
                                       const Ask& ask,
                                       const std::function<std::string(std::size_t)>& random);
+
+// The plan of a running sandbox under another policy: its rules, denials, alerts, the reach of its
+// bindings, and what its packet rules take to the gateway, with the next revision. Credentials that
+// `wanted` leaves out stay in the list, retired, so that the others keep their places. bad_input,
+// WHERE the key ("limits.wall", "credential[1].source"), for what cannot change while it runs.
+[[nodiscard]] base::Result<Plan> change(const Plan& running, const policy::Policy& wanted);
+// The policy in force: without credentials that are retired.
+[[nodiscard]] policy::Policy in_force(const Plan& plan);
 
 // The first step of that kind, or nullptr.
 template <class T>

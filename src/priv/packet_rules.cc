@@ -174,6 +174,19 @@ void capture_family(Batch& batch, const Family& f, const std::vector<SteeredRang
   batch.rule(f.chain).go(kRefuse);
 }
 
+// The rules of both, in chains that are empty.
+void capture_both(Batch& batch, const NamespaceNetwork& network,
+                  const std::vector<SteeredRange>& steered, Public others) {
+  std::vector<std::uint32_t> sets;
+  for (const auto& range : steered) {
+    sets.push_back(range.ports.size() > 1 ? batch.ports(range.ports) : 0);
+  }
+  batch.rule(kCapture).meta(NFT_META_NFPROTO, NFPROTO_IPV6).go(kSix);
+  for (const auto& family : families(network)) {
+    capture_family(batch, family, steered, sets, others);
+  }
+}
+
 // Rules of one family once the network is cut: a server and its clients inside may still talk.
 void cut_family(Batch& batch, const Family& f) {
   const auto from = [&]() -> Batch& {
@@ -281,15 +294,17 @@ std::string capture_rules(const NamespaceNetwork& network, const std::vector<Ste
   }
   batch.chain(kSix);
   batch.hooked_chain(kCapture);
-  std::vector<std::uint32_t> sets;
-  for (const auto& range : steered) {
-    sets.push_back(range.ports.size() > 1 ? batch.ports(range.ports) : 0);
-  }
-  batch.rule(kCapture).meta(NFT_META_NFPROTO, NFPROTO_IPV6).go(kSix);
-  for (const auto& family : families(network)) {
-    capture_family(batch, family, steered, sets, others);
-  }
+  capture_both(batch, network, steered, others);
   refusals(batch, families(network));
+  return batch.finish();
+}
+
+std::string steering_rules(const NamespaceNetwork& network,
+                           const std::vector<SteeredRange>& steered, Public others) {
+  Batch batch;
+  batch.empty_chain(kCapture);
+  batch.empty_chain(kSix);
+  capture_both(batch, network, steered, others);
   return batch.finish();
 }
 

@@ -88,6 +88,14 @@ class Run {
   void answer(Client& client, const OpenFiles& request, std::vector<base::Fd>& fds);
   void answer(Client& client, const RevokeCredential& request, std::vector<base::Fd>& fds);
   void tell_revoked();
+
+  // The policy of the run as it changes (run_policy.cc).
+  void answer(Client& client, const ShowPolicy& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const ApplyPolicy& request, std::vector<base::Fd>& fds);
+  [[nodiscard]] base::Result<plan::Plan> changed_plan(const ApplyPolicy& request,
+                                                      const std::vector<base::Fd>& fds) const;
+  base::Status put_in_force(plan::Plan next, const journal::Draft& draft);
+  void tell_changed();
   void lose_client(Client& client);
   base::Status detach();
   void leave_caller();
@@ -143,6 +151,7 @@ class Run {
   base::Fd put_session_;
   base::Fd take_session_;
   std::vector<base::Fd> secrets_;
+  base::Fd proxy_password_;  // of network.upstream_proxy, until the gateway has it
   base::Fd report_;
   NameLock name_lock_;
   RunFolder folder_;
@@ -154,6 +163,8 @@ class Run {
   base::Fd gateway_lease_end_;
   std::uint64_t revocations_asked_ = 0;  // of the broker, which carries them out in order
   std::uint64_t revocations_done_ = 0;
+  std::uint64_t changes_asked_ = 0;  // of the gateway
+  std::uint64_t changes_done_ = 0;
   std::string authority_;
   std::unique_ptr<sandbox::Sandbox> sandbox_;
   sandbox::CaptureSockets capture_;

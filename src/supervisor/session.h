@@ -30,6 +30,7 @@ struct Client {
   std::uint64_t command = 0;                    // that it asked for
   std::optional<OutputRing::Position> reading;  // of the detached command's output
   std::uint64_t revocation = 0;                 // that it asked for; 0: none
+  std::optional<PolicyChanged> change;          // due once everybody holds to it
   bool awaits_end = false;                      // Done is due when the run is gone
   bool last_said = false;                       // closes once its outbox is empty
   bool gone = false;

@@ -69,8 +69,24 @@ struct RevokeCredential {
     w(credential);
   }
 };
-using FromClient =
-    std::variant<Exec, Signal, End, Attach, SendSignal, EndRun, OpenFiles, RevokeCredential>;
+// Asks for the policy in force; answered by PolicyInForce.
+struct ShowPolicy {
+  template <class W>
+  void fields(W&) {}
+};
+// Puts another policy in force; one descriptor comes along: a memfd with encode(policy::Policy).
+// `instead_of` is the revision that it was made from. Answered by PolicyChanged once gateway,
+// broker and kernel hold to it; by StartFailed, with the key concerned in `ending.step`, where it
+// cannot be: the old one is in force then.
+struct ApplyPolicy {
+  std::uint64_t instead_of = 0;
+  template <class W>
+  void fields(W& w) {
+    w(instead_of);
+  }
+};
+using FromClient = std::variant<Exec, Signal, End, Attach, SendSignal, EndRun, OpenFiles,
+                                RevokeCredential, ShowPolicy, ApplyPolicy>;
 
 // --- supervisor → client -----------------------------------------------------------------------
 
@@ -96,7 +112,24 @@ struct Done {
   template <class W>
   void fields(W&) {}
 };
-using ToClient = std::variant<StartFailed, Over, Output, Lost, Done>;
+// One descriptor comes along: a memfd with encode(policy::Policy).
+struct PolicyInForce {
+  std::uint64_t revision = 0;
+  template <class W>
+  void fields(W& w) {
+    w(revision);
+  }
+};
+struct PolicyChanged {
+  std::uint64_t revision = 0;
+  std::string policy_sha256;
+  std::vector<std::string> retired;  // credentials that were revoked because it leaves them out
+  template <class W>
+  void fields(W& w) {
+    w(revision, policy_sha256, retired);
+  }
+};
+using ToClient = std::variant<StartFailed, Over, Output, Lost, Done, PolicyInForce, PolicyChanged>;
 
 // --- The folder of a run -----------------------------------------------------------------------
 

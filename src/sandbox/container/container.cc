@@ -80,6 +80,14 @@ base::Result<Counters> Container::counters() {
   return last_;
 }
 
+base::Status Container::steer(const plan::Capture& capture) {
+  if (!held_.rules.open()) return base::system_error("steer", ENODEV);
+  const std::string batch =
+      priv::steering_rules(held_.network, TRY(steered_ranges(capture)),
+                           capture.steer_public ? priv::Public::steered : priv::Public::refused);
+  return priv::transact_from_outside(Rights::badge(), held_.rules.get(), batch);
+}
+
 base::Status Container::cut_network() {
   if (!held_.rules.open()) return base::system_error("cut network", ENODEV);
   return priv::transact_from_outside(Rights::badge(), held_.rules.get(),

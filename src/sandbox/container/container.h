@@ -44,6 +44,7 @@ class Container final : public Sandbox {
       std::uint64_t number) override;
   [[nodiscard]] base::Status freeze() override { return held_.groups.freeze(); }
   [[nodiscard]] base::Status thaw() override { return held_.groups.thaw(); }
+  [[nodiscard]] base::Status steer(const plan::Capture& capture) override;
   [[nodiscard]] base::Status cut_network() override;
   [[nodiscard]] base::Status end() override;
   [[nodiscard]] base::Status destroy() override;

@@ -66,20 +66,6 @@ base::Status take_address(std::string_view text, std::array<std::uint8_t, N>& in
   return {};
 }
 
-base::Result<std::vector<priv::SteeredRange>> ranges(const plan::Capture& capture) {
-  std::vector<priv::SteeredRange> all;
-  for (const auto& steered : capture.steered) {
-    const policy::Cidr cidr = TRY_IN("Capture", policy::parse_cidr(steered.cidr));
-    priv::SteeredRange range;
-    range.v6 = cidr.address.v6;
-    range.prefix = cidr.address.bytes;
-    range.bits = cidr.bits;
-    range.ports = steered.ports;
-    all.push_back(std::move(range));
-  }
-  return all;
-}
-
 base::Status take_capture(const plan::Capture& capture, Prepared& prepared) {
   if ((prepared.spaces & CLONE_NEWNET) == 0) {
     return base::bad_input("Capture", "no network namespace", "CloneNamespaces with network");
@@ -90,7 +76,7 @@ base::Status take_capture(const plan::Capture& capture, Prepared& prepared) {
   TRY(take_address(kGateway6, prepared.network.gateway6));
   prepared.interface = priv::interface_messages(prepared.network);
   prepared.rules =
-      priv::capture_rules(prepared.network, TRY(ranges(capture)),
+      priv::capture_rules(prepared.network, TRY(steered_ranges(capture)),
                           capture.steer_public ? priv::Public::steered : priv::Public::refused);
   return {};
 }
@@ -125,6 +111,20 @@ std::vector<ShownGroup> shown_groups(const plan::Plan& plan) {
 }
 
 }  // namespace
+
+base::Result<std::vector<priv::SteeredRange>> steered_ranges(const plan::Capture& capture) {
+  std::vector<priv::SteeredRange> all;
+  for (const auto& steered : capture.steered) {
+    const policy::Cidr cidr = TRY_IN("Capture", policy::parse_cidr(steered.cidr));
+    priv::SteeredRange range;
+    range.v6 = cidr.address.v6;
+    range.prefix = cidr.address.bytes;
+    range.bits = cidr.bits;
+    range.ports = steered.ports;
+    all.push_back(std::move(range));
+  }
+  return all;
+}
 
 base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
   Prepared prepared;

@@ -60,6 +60,10 @@ struct Prepared {
 
 inline constexpr std::uint32_t kWorkload = 1000;  // uid and gid of the commands inside
 
+// The addresses and ports of a Capture step; bad_input for one that is no CIDR.
+[[nodiscard]] base::Result<std::vector<priv::SteeredRange>> steered_ranges(
+    const plan::Capture& capture);
+
 // bad_input where the plan asks for something that has no meaning (packet rules without a network
 // namespace, mounts without a mount namespace).
 [[nodiscard]] base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs);
