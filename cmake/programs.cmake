@@ -24,6 +24,9 @@ cerco_program(cerco-minter MAIN src/main/minter_main.cc DEPENDS gateway)
 # cerco with single protections taken out of its plan, for the tests' positive controls; never installed.
 cerco_program(cerco-without MAIN tests/support/without_main.cc DEPENDS cli STATIC_RUNTIME)
 
+# The signer for AWS alone, for a comparison with AWS's own; never installed.
+cerco_program(sigv4 MAIN tests/support/sigv4_main.cc DEPENDS http)
+
 # cerco-init runs inside the sandbox: static, small, without sanitizers, and over a runtime of its own
 # (src/main/init_runtime.cc) in place of the C library. What it is made of is this list.
 file(GLOB init_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/init/*.cc)

@@ -19,6 +19,7 @@ namespace {
 constexpr int kTick = 100;                   // ms between looks while something is awaited
 constexpr std::uint64_t kVendorsMs = 5'000;  // for vendors to be told that a key is to be forgotten
 constexpr int kPatience = 5'000;             // ms that a gateway may leave an answer in the way
+constexpr std::size_t kMostWaiting = 512;    // requests for keys that are being made, of all
 constexpr std::size_t kMaxShown = 256;       // bytes of a gateway's claim in an event
 constexpr std::size_t kMaxShownPath = 2048;
 
@@ -220,11 +221,11 @@ class Service {
     if (refusal.empty() && !dated(request, first.index)) refusal = "date";
     if (refusal.empty()) {
       const Mints::Ready ready = mints_->ready(first.index, detail);
-      if (ready == Mints::Ready::wait) {
+      if (ready == Mints::Ready::wait && waiting_.size() < kMostWaiting) {
         waiting_.push_back(std::move(request));
         return true;
       }
-      if (ready == Mints::Ready::failed) refusal = "mint";
+      if (ready != Mints::Ready::yes) refusal = "mint";
     }
     plan::LeaseAnswer answer = answer_to(request, refusal, detail);
     answer.id = request.id;

@@ -78,6 +78,17 @@ WEAKENINGS = [
     # broker: who gets the secret
     ("broker", "vault.cc", 'if (held.revoked) return "revoked";', ""),
     ("broker", "vault.cc", "clock_() - started_ >= *credential.lifetime_ms", "clock_() - started_ > *credential.lifetime_ms"),
+    ("broker", "recipe.cc", "if (told.status == 200 || told.status == 201) return {};", "return {};"),
+    ("broker", "recipe.cc", "if (base::has_control(key) || key.contains(' '))", "if (key.contains(' '))"),
+    ("broker", "recipe.cc", '!of.empty() && of != "selected"', "false"),
+    ("broker", "jwt.cc", "return rsa && EVP_PKEY_get_bits(key) >= kLeastRsaBits;", "return rsa;"),
+    ("broker", "mints.cc", "const bool held = state.ends_ms > now;", "const bool held = state.ends_ms > 0;"),
+    ("broker", "mints.cc", "(void)push_revocation(index, minted.secret);", ""),
+    ("gateway", "fetch.cc", 'if (content_.size() > kMostTold) co_return "size";', ""),
+    ("gateway", "fetch.cc", "if (!ended_ || !body.closed()) co_return \"answer\";", "if (!ended_) co_return \"answer\";"),
+    ("http", "members.cc", "std::ranges::count(*members, name, &JsonMember::name) != 1", "std::ranges::count(*members, name, &JsonMember::name) == 0"),
+    ("http", "members.cc", "if (text.find(open, to) != std::string_view::npos) return std::nullopt;", ""),
+    ("policy", "credentials.cc", "service = out.inject.service; hands_out_keys(service)", "service = out.inject.service; false && hands_out_keys(service)"),
     ("broker", "vault.cc", "if (held.uses >= credential.uses)", "if (held.uses > credential.uses)"),
     ("broker", "vault.cc", "request.placeholder.empty() ? credential.require : !known", "request.placeholder.empty() && !known ? credential.require : false"),
     # journal: what is noticed of a changed record
