@@ -23,6 +23,12 @@ cerco_program(cerco-broker MAIN src/main/broker_main.cc DEPENDS broker)
 # cerco with single protections taken out of its plan, for the tests' positive controls; never installed.
 cerco_program(cerco-without MAIN tests/support/without_main.cc DEPENDS cli STATIC_RUNTIME)
 
+# Pid 1 of a microVM's guest, in an archive: static, and without sanitizers, whose runtime is not.
+if(NOT CERCO_SANITIZE)
+  cerco_program(cerco-guest MAIN src/main/guest_main.cc DEPENDS sandbox STATIC_RUNTIME)
+  target_link_options(cerco-guest PRIVATE -Wl,--strip-all)
+endif()
+
 # cerco-init runs inside the sandbox: static, small, without sanitizers, and over a runtime of its own
 # (src/main/init_runtime.cc) in place of the C library. What it is made of is this list.
 file(GLOB init_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/init/*.cc)
@@ -38,7 +44,7 @@ target_link_libraries(cerco-init PRIVATE cerco_flags_static)
 
 # What ./quickstart builds: all that a person needs, and no test.
 add_custom_target(programs)
-foreach(program cerco cerco-init cerco-tunnel cerco-journal cerco-gateway cerco-broker)
+foreach(program cerco cerco-guest cerco-init cerco-tunnel cerco-journal cerco-gateway cerco-broker)
   if(TARGET ${program})
     add_dependencies(programs ${program})
   endif()

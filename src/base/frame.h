@@ -14,12 +14,13 @@ namespace frame {
 inline constexpr std::size_t kMaxFrame = std::size_t{128} * 1024;
 inline constexpr std::size_t kChunk = std::size_t{64} * 1024;
 inline constexpr std::size_t kMaxGroups = 4;  // of one command
+inline constexpr std::size_t kMaxPassed = 8;  // descriptors beside its streams
 
 // --- Control channel: supervisor → init ------------------------------------------------------
 
 // Starts a command. Three descriptors come along: standard input, output, error; then `groups`
 // more, into each of which the new process writes "0" before anything else, which is how it enters
-// the control groups of its command.
+// the control groups of its command; then `passed` more, which the command finds as 3, 4, ….
 struct Exec {
   std::uint64_t id = 0;
   std::vector<std::string> argv;
@@ -32,9 +33,10 @@ struct Exec {
   bool no_new_privs = true;
   std::string filter;  // sock_filter array as bytes; empty: no seccomp
   std::uint32_t groups = 0;
+  std::uint32_t passed = 0;
   template <class W>
   void fields(W& w) {
-    w(id, argv, env, cwd, uid, gid, files, drop_capabilities, no_new_privs, filter, groups);
+    w(id, argv, env, cwd, uid, gid, files, drop_capabilities, no_new_privs, filter, groups, passed);
   }
 };
 struct Signal {

@@ -186,6 +186,7 @@ base::Result<int> policy_show(const World& world, const Parsed& parsed);
 base::Result<int> policy_schema(const World& world, const Parsed& parsed);
 base::Result<int> policy_suggest(const World& world, const Parsed& parsed);
 base::Result<int> doctor(const World& world, const Parsed& parsed);
+base::Result<int> image_warm(const World& world, const Parsed& parsed);
 base::Result<int> why(const World& world, const Parsed& parsed);
 
 }  // namespace cli

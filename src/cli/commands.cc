@@ -225,7 +225,13 @@ std::vector<Command> make_commands() {
   all.push_back(later("image ls", "", "list images"));
   all.push_back(later("image rm", "NAME", "remove an image"));
   all.push_back(later("image commit", "RUN NAME", "make an image of a run's disk"));
-  all.push_back(later("image warm", "NAME", "make an image ready for quick starts"));
+  all.push_back({"image warm",
+                 "host",
+                 "make the host's base an image for microVMs; again after each change of packages",
+                 {kHelp},
+                 Words::anywhere,
+                 2,
+                 image_warm});
   all.push_back(later("proxy", "", "run the gateway as a proxy by itself"));
   all.push_back({"version", "", "print the version", {kHelp, kJson}, Words::anywhere, 2, version});
   return all;

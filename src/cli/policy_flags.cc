@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/presets.h"
 #include "host/host.h"
+#include "host/machine.h"
 #include "os/caller.h"
 #include "os/os.h"
 #include "workspace/workspace.h"
@@ -120,7 +121,9 @@ base::Result<plan::Plan> make_plan(const World& world, const policy::Policy& pol
                          .cwd = "",
                          .caller_env = TRY(passed_environment(world, policy)),
                          .session = kind == Kind::session};
-  plan::Plan plan = TRY(plan::make(policy, host, ask, base::random_base32));
+  plan::HostFacts facts = host;
+  if (host::may_take_machine(policy, facts)) TRY(host::look_for_machine(policy, facts));
+  plan::Plan plan = TRY(plan::make(policy, facts, ask, base::random_base32));
   const policy::Filesystem& files = plan.policy.filesystem;
   TRY(plan::hide(
       plan, TRY(workspace::hidden_below(files.read_only, files.hide, workspace::kMostSearched))));

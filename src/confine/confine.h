@@ -106,7 +106,9 @@ inline constexpr Capabilities kNone = 0;
 // For the workload; the words of isolation.seccomp, `standard` being "default". `strict` starts no
 // program: what runs under it was loaded before. `strict_program` is the same for a program that is
 // executed: one process with one thread, which reads files and computes.
-enum class Profile { strict, standard, debug, browser, strict_program };
+// `vmm` is for a machine monitor in its box: it is executed, has threads and serves the descriptors
+// that it was given; it makes no socket and no process.
+enum class Profile { strict, standard, debug, browser, strict_program, vmm };
 // For our own processes; `files` serves a file session inside the sandbox, `tunnel` is either end
 // of a tunnel.
 enum class Own { gateway, broker, journal, files, tunnel };

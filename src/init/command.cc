@@ -28,6 +28,7 @@ struct Prepared {
   confine::Filter filter;
   int stdio[3] = {-1, -1, -1};
   std::vector<int> groups;
+  std::vector<int> passed;
 };
 
 std::vector<char*> pointers(std::span<const std::string> texts) {
@@ -40,7 +41,8 @@ std::vector<char*> pointers(std::span<const std::string> texts) {
 
 std::expected<Prepared, NotStarted> prepare(const frame::Exec& exec,
                                             std::span<const base::Fd> fds) {
-  if (exec.groups > frame::kMaxGroups || fds.size() != 3U + exec.groups || exec.argv.empty()) {
+  const bool few = exec.groups <= frame::kMaxGroups && exec.passed <= frame::kMaxPassed;
+  if (!few || fds.size() != 3U + exec.groups + exec.passed || exec.argv.empty()) {
     return std::unexpected(NotStarted{"frame", EINVAL});
   }
   if (exec.filter.size() % sizeof(sock_filter) != 0)
@@ -52,7 +54,8 @@ std::expected<Prepared, NotStarted> prepare(const frame::Exec& exec,
   out.filter.resize(exec.filter.size() / sizeof(sock_filter));
   if (!exec.filter.empty()) std::memcpy(out.filter.data(), exec.filter.data(), exec.filter.size());
   for (std::size_t i = 0; i < 3; ++i) out.stdio[i] = fds[i].get();
-  for (const base::Fd& group : fds.subspan(3)) out.groups.push_back(group.get());
+  for (const base::Fd& group : fds.subspan(3, exec.groups)) out.groups.push_back(group.get());
+  for (const base::Fd& one : fds.subspan(3U + exec.groups)) out.passed.push_back(one.get());
   return out;
 }
 
@@ -78,6 +81,22 @@ confine::Outcome enter_groups(const Prepared& prepared) {
   return {};
 }
 
+// To 3, 4, …. All are copied past those numbers first, since any of them may be one of them.
+confine::Outcome take_passed(const std::vector<int>& passed) {
+  const int clear_of = 3 + static_cast<int>(passed.size());
+  int copies[frame::kMaxPassed] = {};
+  for (std::size_t i = 0; i < passed.size(); ++i) {
+    copies[i] = ::fcntl(passed[i], F_DUPFD_CLOEXEC, clear_of);
+    if (copies[i] < 0) return std::unexpected(confine::Failure{"dup", errno});
+  }
+  for (std::size_t i = 0; i < passed.size(); ++i) {
+    if (::dup2(copies[i], 3 + static_cast<int>(i)) < 0) {
+      return std::unexpected(confine::Failure{"dup2", errno});
+    }
+  }
+  return {};
+}
+
 confine::Outcome take_stdio(const Prepared& prepared) {
   for (int i = 0; i < 3; ++i) {
     if (::dup2(prepared.stdio[i], i) < 0) return std::unexpected(confine::Failure{"dup2", errno});
@@ -85,7 +104,7 @@ confine::Outcome take_stdio(const Prepared& prepared) {
   if (::syscall(SYS_close_range, 3, INT_MAX, CLOSE_RANGE_CLOEXEC) != 0) {
     return std::unexpected(confine::Failure{"close_range", errno});
   }
-  return {};
+  return take_passed(prepared.passed);
 }
 
 confine::Outcome give_up_rights(const frame::Exec& exec) {

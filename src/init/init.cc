@@ -55,7 +55,8 @@ class Init {
 
  private:
   bool hear_control() {
-    auto message = os::receive_message(control_, frame::kMaxFrame + 1024, 3 + frame::kMaxGroups);
+    auto message = os::receive_message(control_, frame::kMaxFrame + 1024,
+                                       3 + frame::kMaxGroups + frame::kMaxPassed);
     if (!message || message->end) return false;
     auto order = base::decode<frame::ToInit>(message->bytes, "control frame");
     // Only the supervisor can have sent it: a mistake of ours ends the sandbox.

@@ -43,6 +43,12 @@ std::string rootless(const policy::Limits& limits) {
 
 std::vector<std::string> below_advice(const Plan& plan) {
   std::vector<std::string> all = below_advised_tier(plan.policy, plan.tier);
+  if (plan.machine && plan.machine->accelerator == Accelerator::emulation) {
+    all.emplace_back(
+        "emulated: the guest's processor is a program (QEMU's TCG), many times slower than "
+        "hardware "
+        "and never meant as a boundary; the VMM's box is what holds");
+  }
   if (plan.rights == Rights::user) all.push_back(rootless(plan.policy.limits));
   return all;
 }

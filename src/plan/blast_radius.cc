@@ -289,6 +289,19 @@ std::string advice_of(const Plan& plan) {
   return fmt::format("below the advice{}: {}", accepted, fmt::join(plan.below_advice, "; "));
 }
 
+std::string kernel_of(const Plan& plan) {
+  if (!plan.machine) {
+    return "this host's own, shared with all that runs on it; a seccomp list and Landlock narrow "
+           "what of it can be asked";
+  }
+  return fmt::format(
+      "one of its own in a microVM of {} and {} processors ({}); whoever breaks out of it and of "
+      "the "
+      "VMM stands in a box with no files, no network but the gateway's and no rights",
+      policy::size_text(plan.machine->memory), plan.machine->processors,
+      to_string(plan.machine->accelerator));
+}
+
 }  // namespace
 
 BlastRadius blast_radius(const Plan& plan) {
@@ -298,9 +311,7 @@ BlastRadius blast_radius(const Plan& plan) {
   radius.credentials = credentials_of(policy);
   radius.reads = reads_of(plan);
   radius.writes = writes_of(plan);
-  radius.kernel =
-      "this host's own, shared with all that runs on it; a seccomp list and Landlock narrow what "
-      "of it can be asked";
+  radius.kernel = kernel_of(plan);
   radius.use = use_of(plan);
   radius.lifetime = policy.limits.wall_ms == kUnlimited
                         ? "as long as the command runs; every process dies with the run"

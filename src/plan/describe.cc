@@ -33,6 +33,7 @@ struct Line {
     return fmt::format("capture names and {} to the gateway, refuse everything else",
                        fmt::join(parts, ", "));
   }
+  std::string operator()(const MakeTap&) const { return "make_tap to the guest's card"; }
   std::string operator()(const MountRoot& step) const {
     return fmt::format("mount_root tmpfs of {}", policy::size_text(step.size));
   }

@@ -79,7 +79,8 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   if (const auto lacks = lacks_of_tier(tier, policy, host); !lacks.empty()) {
     return std::unexpected(missing(lacks));
   }
-  HeldLimits held = hold_limits(policy.limits, host);
+  const bool machine = tier == policy::Tier::microvm;
+  HeldLimits held = hold_limits(machine ? limits_of_box(policy.limits) : policy.limits, host);
 
   Plan plan;
   plan.run = random(kRunId);
@@ -92,9 +93,10 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.policy_sha256 = base::sha256(policy::to_json(plan.policy));
   plan.tier = tier;
   plan.rights = rights;
-  plan.below_advice = below_advice(plan);
   plan.unheld = std::move(held.unheld);
   plan.cgroup = std::move(held.cgroup);
+  if (machine) plan.machine = machine_for(plan.policy, host);
+  plan.below_advice = below_advice(plan);
   plan.protections = required(plan);
   plan.resolvers = std::move(resolvers);
   plan.terminates = policy::terminates(policy);

@@ -45,6 +45,17 @@ struct Lack {
 [[nodiscard]] base::Result<policy::Tier> choose_tier(const policy::Policy& policy,
                                                      const HostFacts& host);
 
+// --- machine.cc ------------------------------------------------------------------------------
+
+// What of the microVM tier this host lacks for that policy.
+[[nodiscard]] std::vector<Lack> lacks_of_machine(const policy::Policy& policy,
+                                                 const HostFacts& host);
+// The machine for the policy's limits, and what its box may use at most.
+[[nodiscard]] Machine machine_for(const policy::Policy& policy, const HostFacts& host);
+[[nodiscard]] policy::Limits limits_of_box(const policy::Limits& limits);
+// What a plan says of its machine must fit the plan.
+[[nodiscard]] base::Status check_machine(const Plan& plan);
+
 // --- limits.cc ---------------------------------------------------------------------------------
 
 struct HeldLimits {

@@ -45,6 +45,23 @@ struct Controller {
   }
 };
 
+// What a guest's instructions are carried out by.
+enum class Accelerator { kvm, emulation, last_ = emulation };
+[[nodiscard]] std::string_view to_string(Accelerator accelerator);  // "KVM", "emulated"
+
+// What the microVM tier stands on. Filled by module host where that tier may be taken.
+struct MachineFacts {
+  bool asked = false;                  // whether any of this was looked for
+  std::string vmm;                     // QEMU's program; "": none here
+  std::vector<std::string> vmm_files;  // it, its libraries and its firmware: all that it reads
+  std::string kernel;                  // the guest's vmlinuz; "": none here
+  std::vector<std::string> modules;    // and its modules, in the order in which they are loaded
+  std::string base_image;     // EROFS image of filesystem.base as it is now; "": none was made
+  std::string kvm_lack;       // why a guest cannot run on /dev/kvm; "": it can, as one has shown
+  bool tun = false;           // /dev/net/tun can be opened
+  std::uint64_t tsc_khz = 0;  // how fast the processors' time-stamp counters run
+};
+
 // What this kernel, distribution and outer boundary can give. Filled by module host.
 struct HostFacts {
   std::string kernel;  // "6.1.0-…"
@@ -84,6 +101,7 @@ struct HostFacts {
   // Files of /etc that are synthesised from the host's (ld.so.cache, localtime, alternatives, …).
   // Only what is_curated_etc() lets in.
   std::map<std::string, std::string> etc_binds;  // path inside → path on the host
+  MachineFacts machine;
 };
 
 // Bytes of a disk of `total` bytes that no sandbox takes: a run is refused that could, and ended
@@ -247,7 +265,8 @@ struct MountDev {  // tmpfs with null zero full random urandom tty, fd links, sh
     w(shm_size, devices);
   }
 };
-enum class Store { image, memory, last_ = memory };  // a sparse ext4 image, or a tmpfs
+// A sparse ext4 image, a tmpfs, or in a guest the second disk of its machine.
+enum class Store { image, memory, device, last_ = device };
 struct MountDisk {  // the disk of limits.disk: its folders appear at `targets` as the workload's
                     // own
   std::uint64_t size = 0;
@@ -287,6 +306,7 @@ struct SetHostname {
 // to the gateway, everything else is refused in the kernel.
 inline constexpr std::string_view kProxyAddress = "198.18.0.1";  // the explicit proxy, inside
 inline constexpr std::uint16_t kProxyPort = 3128;
+inline constexpr std::string_view kGateway6 = "fd63:6572:636f::1";  // of the gateway's sockets
 struct Steered {
   std::string cidr;  // "198.18.0.0/15", "fd…/64", or a literal of a tcp or cidr rule
   std::vector<std::uint16_t> ports;  // empty: every port
@@ -309,6 +329,14 @@ struct Capture {
   void fields(W& w) {
     w(own_v4, own_v6, pool_v4, pool_v6, steered, steer_public);
   }
+};
+// The network namespace's only way to a guest: a tap, whose other end is the guest's card. What the
+// guest sends is caught as the rest; what it is sent goes to own_v4 and own_v6 of the Capture,
+// which are the guest's and not the namespace's.
+struct MakeTap {
+  template <class W>
+  void fields(W&) {}
+  bool operator==(const MakeTap&) const = default;
 };
 struct DropCapabilities {
   template <class W>
@@ -349,10 +377,10 @@ struct Seccomp {
   }
 };
 
-using Step = std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MountRoot,
-                          MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle, MountDisk,
-                          MountDev, MountCgroups, MountProc, PivotRoot, Landlock, DropCapabilities,
-                          NoNewPrivs, Rlimits, Seccomp>;
+using Step = std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MakeTap,
+                          MountRoot, MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle,
+                          MountDisk, MountDev, MountCgroups, MountProc, PivotRoot, Landlock,
+                          DropCapabilities, NoNewPrivs, Rlimits, Seccomp>;
 
 // --- The Plan ------------------------------------------------------------------------------
 
@@ -405,6 +433,27 @@ struct CgroupPlan {
   }
 };
 
+// The machine of the microVM tier: a guest kernel of its own, under a VMM in a box of its own. The
+// plan's steps are then split: EnterCgroup and Capture are done on the host, with a MakeTap, for
+// the box; the rest is done again inside the guest. The plan's cgroup is the box's.
+struct Machine {
+  Accelerator accelerator = Accelerator::kvm;
+  std::string vmm;
+  std::vector<std::string> files;  // all that the VMM's box holds
+  std::string kernel;
+  std::vector<std::string> modules;
+  std::string base;          // EROFS image, the guest's first disk
+  std::uint64_t memory = 0;  // bytes of the machine
+  std::uint64_t processors = 0;
+  std::uint64_t tsc_khz = 0;
+  CgroupPlan cgroup;  // the groups inside the guest, which hold the workload's limits
+  bool operator==(const Machine&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(accelerator, vmm, files, kernel, modules, base, memory, processors, tsc_khz, cgroup);
+  }
+};
+
 struct Plan {
   std::string run;
   std::string name;
@@ -417,6 +466,7 @@ struct Plan {
   std::vector<std::string> unheld;  // limits of not_required that this host cannot hold
   std::set<Protection> protections;
   CgroupPlan cgroup;
+  std::optional<Machine> machine;  // in the microVM tier
   std::vector<Step> steps;
   Command command;       // of a session: without argv, what its commands have in common
   bool session = false;  // commands come later, one by one; it ends when nothing is asked of it
@@ -429,7 +479,7 @@ struct Plan {
   template <class W>
   void fields(W& w) {
     w(run, name, policy, policy_sha256, tier, rights, below_advice, unheld, protections, cgroup,
-      steps, command, session, placeholders, resolvers, terminates, state_dir, helper_dir);
+      machine, steps, command, session, placeholders, resolvers, terminates, state_dir, helper_dir);
   }
 };
 
@@ -479,6 +529,14 @@ template <class T>
 // The supervisor's own check of a Plan that it was handed: every protection that the policy asks
 // for is there, steps are in a legal order, paths are absolute and clean, numbers within bounds.
 [[nodiscard]] base::Status verify(const Plan& plan);
+
+// Of a plan with a machine: the box that its VMM runs in, as a container's plan, and the sandbox
+// inside the guest, which is told of the policy only what it holds. Where the guest finds things:
+inline constexpr std::string_view kGuestBase = "/base";     // its first disk
+inline constexpr std::string_view kGuestDisk = "/dev/vdb";  // its second
+inline constexpr std::string_view kGuestState = "/run/cerco";
+[[nodiscard]] Plan box_of(const Plan& plan);
+[[nodiscard]] Plan inside_guest(const Plan& plan);
 
 // Takes a protection out: its steps, limits or its flag, and with it what would harm the host
 // without it (no packet rule without a network namespace, no mount without a mount namespace, no

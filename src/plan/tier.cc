@@ -15,7 +15,7 @@ constexpr std::array kAutomatic = {policy::Tier::container, policy::Tier::gvisor
                                    policy::Tier::microvm};
 
 bool is_built(policy::Tier tier) {
-  return tier == policy::Tier::container;
+  return tier == policy::Tier::container || tier == policy::Tier::microvm;
 }
 
 }  // namespace
@@ -24,7 +24,10 @@ std::vector<Lack> lacks_of_tier(policy::Tier tier, const policy::Policy& policy,
                                 const HostFacts& host) {
   if (!is_built(tier)) return {{"not carried out yet", ""}};
   std::vector<Lack> lacks = lacks_of_host(host);
-  std::ranges::move(hold_limits(policy.limits, host).lacks, std::back_inserter(lacks));
+  const bool machine = tier == policy::Tier::microvm;
+  const policy::Limits held = machine ? limits_of_box(policy.limits) : policy.limits;
+  std::ranges::move(hold_limits(held, host).lacks, std::back_inserter(lacks));
+  if (machine) std::ranges::move(lacks_of_machine(policy, host), std::back_inserter(lacks));
   if (resolves_names(policy) && policy.network.resolvers.empty() && host.resolvers.empty()) {
     lacks.push_back({"a resolver for the names of the egress rules", "set network.resolvers"});
   }

@@ -35,7 +35,7 @@ base::Status check_head(const Plan& plan) {
                   "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}, and not of the form of a run id");
   }
   TRY(refuse_unbuilt(plan.policy));
-  if (plan.tier != policy::Tier::container) {
+  if (plan.tier != policy::Tier::container && plan.tier != policy::Tier::microvm) {
     return base::not_yet(fmt::format("tier {}", policy::to_string(plan.tier)));
   }
   if (plan.policy_sha256 != base::sha256(policy::to_json(plan.policy))) {
@@ -150,6 +150,7 @@ base::Status verify(const Plan& plan) {
   TRY(check_tree(plan));
   TRY(check_command(plan));
   TRY(check_placeholders(plan));
+  TRY(check_machine(plan));
   return check_cgroup(plan);
 }
 

@@ -27,6 +27,8 @@ int rank(const Step& step) {
         if constexpr (std::is_same_v<T, MapUsers>) return 2;
         if constexpr (std::is_same_v<T, SetHostname>) return 3;
         if constexpr (std::is_same_v<T, Capture>) return 4;
+        // A plan's own steps are its sandbox's; the tap is its box's.
+        if constexpr (std::is_same_v<T, MakeTap>) return -1;
         if constexpr (std::is_same_v<T, MountRoot>) return 5;
         if constexpr (std::is_same_v<T, PivotRoot>) return 7;
         if constexpr (std::is_same_v<T, Landlock>) return 8;

@@ -185,7 +185,7 @@ TEST(Verify, RefusesWhatDoesNotFollowFromThePolicy) {
       {[](Plan& p) { p.name = "a b"; }, "name"},
       {[](Plan& p) { p.name = "abcdefghijkl"; }, "name"},
       {[](Plan& p) { p.name = std::string(65, 'a'); }, "name"},
-      {[](Plan& p) { p.tier = policy::Tier::microvm; }, "not carried out yet"},
+      {[](Plan& p) { p.tier = policy::Tier::microvm; }, "go together"},
       {[](Plan& p) { p.policy.limits.memory += 1; }, "policy_sha256"},
       {[](Plan& p) { p.state_dir = "relative"; }, "folder"},
       {[](Plan& p) { p.helper_dir = "/a/../b"; }, "folder"},

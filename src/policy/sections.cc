@@ -61,6 +61,11 @@ base::Status read_base(const At& at, Base& out) {
   if ((kind != "dir" && kind != "image") || rest.empty()) return at.wrong(expected);
   if (kind == "dir" && !rest.starts_with('/'))
     return at.wrong("expected an absolute path after dir:");
+  if (kind == "dir") {
+    out = {BaseKind::dir, rest};
+    while (out.name.size() > 1 && out.name.ends_with('/')) out.name.pop_back();
+    return {};
+  }
   return at.not_yet("\"" + base::printable(text) + "\"");
 }
 

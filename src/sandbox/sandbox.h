@@ -99,6 +99,10 @@ class Sandbox {
 [[nodiscard]] base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan,
                                                                      const Inputs& inputs);
 
+// The microVM tier: boots plan.machine in a box of its own and carries the steps out inside.
+[[nodiscard]] base::Result<std::unique_ptr<Sandbox>> start_microvm(const plan::Plan& plan,
+                                                                   const Inputs& inputs);
+
 // Makes ready what the next start of such a Plan takes from a shelf (a formatted disk); called
 // after the answer.
 [[nodiscard]] base::Status prepare_spare(const plan::Plan& plan);

@@ -11,8 +11,9 @@ base::Result<std::unique_ptr<Sandbox>> start(const plan::Plan& plan, const Input
       return start_container(plan, inputs);
     case policy::Tier::isolate:
     case policy::Tier::gvisor:
-    case policy::Tier::microvm:
       break;
+    case policy::Tier::microvm:
+      return start_microvm(plan, inputs);
   }
   return base::not_yet(fmt::format("tier {}", policy::to_string(plan.tier)));
 }

@@ -9,6 +9,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # module, file, the line as it is, the line made weaker
 WEAKENINGS = [
+    # the microVM tier: its machine, its box, its guest
+    ("plan", "machine.cc", "if (emulated && !plan.policy.isolation.allow_emulation) {", "if (false && emulated) {"),
+    ("plan", "machine.cc", "need(facts.kvm_lack.empty() || policy.isolation.allow_emulation,", "need(true,"),
+    ("plan", "machine.cc", "if constexpr (kOfTheBox<T>) return std::nullopt;", ""),
+    ("plan", "machine.cc", "guest.policy.limits = plan.policy.limits;", "guest.policy = plan.policy;"),
+    ("plan", "machine.cc", "Landlock{{\"/\"}, {\"/dev\"}},", "Landlock{{\"/\"}, {\"/\"}},"),
+    ("sandbox", "microvm/microvm.cc", "lost_ = !answer;", ""),
+    ("sandbox", "microvm/microvm.cc", "if (note.kind != GuestSays::answer || note.sequence != request.sequence) {",
+     "if (note.kind != GuestSays::answer) {"),
+    ("sandbox", "microvm/qemu.cc", "\"lockdown=confidentiality module.sig_enforce=1 ", "\"module.sig_enforce=1 "),
+    ("confine", "profile.cc", "put(\"clone\", thread_rules());", "put(\"clone\", {{}, kAllow});"),
     # policy: which requests a rule allows
     ("policy", "counting.cc", 'return known == "TRACE" ||', 'return known == "TRACES" ||'),
     ("policy", "counting.cc", 'if (!rule.encoded_slash && path.contains("%2F")) return false;', ""),

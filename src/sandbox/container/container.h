@@ -18,6 +18,7 @@ struct Holdings {
   CaptureSockets capture;
   base::Fd rules;  // netlink socket of the network namespace
   base::Fd disk;
+  base::Fd tap;     // of a box
   base::Fd memory;  // readable when the memory limit was met
   priv::NamespaceNetwork network;
   std::uint32_t owner = 0;
@@ -47,6 +48,8 @@ class Container final : public Sandbox {
   [[nodiscard]] base::Status cut_network() override;
   [[nodiscard]] base::Status end() override;
   [[nodiscard]] base::Status destroy() override;
+  // The tap of a plan with MakeTap; once.
+  [[nodiscard]] base::Fd take_tap() { return std::move(held_.tap); }
 
  private:
   [[nodiscard]] base::Status end_processes();

@@ -37,6 +37,8 @@ constexpr const char* kTrust = "/.trust";  // and the bundle while it is bound o
 constexpr const char* kEmptyFile = "/proc/file";
 constexpr const char* kEmptyFolder = "/proc/folder";
 constexpr const char* kMeminfo = "/proc/meminfo";
+constexpr unsigned kMisc = 10;  // major of /dev/kvm, and its minor
+constexpr unsigned kKvm = 232;
 constexpr int kControl = 3;  // cerco-init's only descriptor besides 0 to 2
 
 class Inner {
@@ -54,6 +56,7 @@ class Inner {
 
   base::Status act(const plan::SetHostname& step);
   base::Status act(const plan::Capture& step);
+  base::Status act(const plan::MakeTap& step);
   base::Status act(const plan::MountRoot& step);
   base::Status act(const plan::MakeFolder& step);
   base::Status act(const plan::MakeLink& step);
@@ -177,6 +180,16 @@ base::Status Inner::act(const plan::Capture&) {
       sockets.dns_tcp4.get(), sockets.dns_tcp6.get(), sockets.refused.get(), rules.get()};
   Note note;
   note.kind = NoteKind::sockets;
+  return send_note(ends_.channel, note, fds);
+}
+
+base::Status Inner::act(const plan::MakeTap&) {
+  const base::Fd tap = TRY(priv::make_tap(badge(), inside_));
+  const base::Fd routes = TRY(priv::open_netlink(badge(), NETLINK_ROUTE));
+  TRY(priv::transact(badge(), inside_, routes.get(), prepared_.tap));
+  const int fds[] = {tap.get()};
+  Note note;
+  note.kind = NoteKind::tap;
   return send_note(ends_.channel, note, fds);
 }
 
@@ -310,6 +323,11 @@ base::Status Inner::act(const plan::MountDev& step) {
       continue;
     }
     TRY(priv::make_device(badge(), inside_, root, path, major, minor, prepared_.owner));
+  }
+  // A plan with a machine comes here for its VMM's box alone.
+  const auto& machine = prepared_.plan->machine;
+  if (machine && machine->accelerator == plan::Accelerator::kvm) {
+    TRY(priv::make_device(badge(), inside_, root, "/dev/kvm", kMisc, kKvm, prepared_.owner));
   }
   for (const auto& [path, text] : kLinks) {
     TRY(priv::make_link(badge(), inside_, root, path, text, prepared_.owner));

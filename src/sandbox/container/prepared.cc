@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kLeastRoot = 1 << 20;
-constexpr std::string_view kGateway4 = "198.18.0.1";
-constexpr std::string_view kGateway6 = "fd63:6572:636f::1";
 
 struct Space {
   std::string_view name;
@@ -86,12 +84,22 @@ base::Status take_capture(const plan::Capture& capture, Prepared& prepared) {
   }
   TRY(take_address(capture.own_v4, prepared.network.own4));
   TRY(take_address(capture.own_v6, prepared.network.own6));
-  TRY(take_address(kGateway4, prepared.network.gateway4));
-  TRY(take_address(kGateway6, prepared.network.gateway6));
+  TRY(take_address(plan::kProxyAddress, prepared.network.gateway4));
+  TRY(take_address(plan::kGateway6, prepared.network.gateway6));
   prepared.interface = priv::interface_messages(prepared.network);
   prepared.rules =
       priv::capture_rules(prepared.network, TRY(ranges(capture)),
                           capture.steer_public ? priv::Public::steered : priv::Public::refused);
+  return {};
+}
+
+// Behind a tap the plan's own addresses are the guest's.
+base::Status take_tap(Prepared& prepared) {
+  if ((prepared.spaces & CLONE_NEWNET) == 0 || prepared.rules.empty()) {
+    return base::bad_input("MakeTap", "a tap that nothing catches", "Capture before it");
+  }
+  prepared.interface = priv::lonely_interface_messages();
+  prepared.tap = priv::tap_messages(prepared.network);
   return {};
 }
 
@@ -142,6 +150,7 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
   }
   if (const auto* capture = plan::step_of<plan::Capture>(plan))
     TRY(take_capture(*capture, prepared));
+  if (plan::step_of<plan::MakeTap>(plan) != nullptr) TRY(take_tap(prepared));
   if (const auto* root = plan::step_of<plan::MountRoot>(plan)) {
     if ((prepared.spaces & CLONE_NEWNS) == 0) {
       return base::bad_input("MountRoot", "no mount namespace", "CloneNamespaces with mount");

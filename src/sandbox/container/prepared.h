@@ -40,6 +40,7 @@ struct Prepared {
   priv::Ids caller;  // with own_space
   priv::NamespaceNetwork network;
   std::string interface;  // rtnetlink messages
+  std::string tap;        // and those once the tap is there; empty without one
   std::string rules;      // nf_tables batch
   std::string root_size;  // mount options as text
   std::string shm_size;
@@ -54,7 +55,7 @@ struct Prepared {
   }
   // Whether the starter makes the disk, and hands it in.
   [[nodiscard]] bool disk_from_outside() const {
-    return disk != nullptr && disk->store == plan::Store::image;
+    return disk != nullptr && disk->store != plan::Store::memory;
   }
 };
 

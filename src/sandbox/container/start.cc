@@ -109,8 +109,10 @@ base::Status Start::clone_outer() {
 
 base::Status Start::make_disk() {
   if (!prepared_.disk_from_outside()) return {};
-  held_.disk = TRY(priv::make_disk(badge(), prepared_.plan->state_dir,
-                                   {prepared_.disk->size, prepared_.disk->inodes}));
+  held_.disk = prepared_.disk->store == plan::Store::device
+                   ? TRY(priv::mount_guest_disk(badge(), plan::kGuestDisk))
+                   : TRY(priv::make_disk(badge(), prepared_.plan->state_dir,
+                                         {prepared_.disk->size, prepared_.disk->inodes}));
   for (const auto& folder : prepared_.disk_folders) {
     TRY(priv::make_disk_folder(badge(), held_.disk.get(), folder.name, folder.mode,
                                prepared_.workload));
@@ -157,6 +159,10 @@ base::Status Start::take(ReceivedNote& received) {
     case NoteKind::disk:
       if (received.count != 1) return base::system_error("start channel", EPROTO);
       held_.disk = std::move(received.fds[0]);
+      return {};
+    case NoteKind::tap:
+      if (received.count != 1) return base::system_error("start channel", EPROTO);
+      held_.tap = std::move(received.fds[0]);
       return {};
     case NoteKind::failed: {
       base::Error error =
@@ -234,7 +240,7 @@ base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan,
 
 base::Status prepare_spare(const plan::Plan& plan) {
   const auto* disk = plan::step_of<plan::MountDisk>(plan);
-  if (disk == nullptr || disk->store == plan::Store::memory) return {};
+  if (disk == nullptr || disk->store != plan::Store::image) return {};
   return priv::fill_shelf(badge(), plan.state_dir, {disk->size, disk->inodes});
 }
 
