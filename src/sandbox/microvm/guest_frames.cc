@@ -2,6 +2,7 @@
 #include "sandbox/microvm/guest_frames.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +26,14 @@ base::Status wait_until(int port, short what, Clock::time_point end) {
     if (ready == 0) return base::system_error("guest", ETIMEDOUT);
     if (errno != EINTR) return base::system_error("guest");
   }
+}
+
+// Without a signal where the other end is gone. On the host the port is a socket, in the guest a
+// device.
+ssize_t write_some(int port, std::string_view bytes) {
+  const ssize_t put = ::send(port, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (put >= 0 || errno != ENOTSOCK) return put;
+  return ::write(port, bytes.data(), bytes.size());
 }
 
 }  // namespace
@@ -70,7 +79,7 @@ base::Status write_whole(int port, std::string_view bytes, int ms) {
   const auto end = Clock::now() + std::chrono::milliseconds(ms);
   while (!bytes.empty()) {
     TRY(wait_until(port, POLLOUT, end));
-    const ssize_t put = ::write(port, bytes.data(), bytes.size());
+    const ssize_t put = write_some(port, bytes);
     if (put < 0 && errno != EINTR && errno != EAGAIN) return base::system_error("guest");
     if (put > 0) bytes.remove_prefix(static_cast<std::size_t>(put));
   }
