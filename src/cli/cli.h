@@ -117,7 +117,7 @@ struct Command {
     const World& world, const policy::Policy& policy);
 // What the host can give, for this caller.
 [[nodiscard]] base::Result<plan::HostFacts> host_facts(const World& world);
-enum class Kind { one_command, session };
+enum class Kind { one_command, detached, session };
 // The policy's plan for `argv` (of a session: none) as `cerco run` makes it, with what
 // filesystem.hide names below the read-only paths of the host as it is now; edit_plan has been
 // applied.

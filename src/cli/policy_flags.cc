@@ -119,8 +119,11 @@ base::Result<plan::Plan> make_plan(const World& world, const policy::Policy& pol
                          .argv = std::move(argv),
                          .cwd = "",
                          .caller_env = TRY(passed_environment(world, policy)),
-                         .session = kind == Kind::session};
-  plan::Plan plan = TRY(plan::make(policy, host, ask, base::random_base32));
+                         .session = kind == Kind::session,
+                         .detached = kind == Kind::detached};
+  plan::HostFacts asked = host;
+  if (plan::may_use_gvisor(policy)) TRY(host::ask_runsc(asked));
+  plan::Plan plan = TRY(plan::make(policy, asked, ask, base::random_base32));
   const policy::Filesystem& files = plan.policy.filesystem;
   TRY(plan::hide(
       plan, TRY(workspace::hidden_below(files.read_only, files.hide, workspace::kMostSearched))));

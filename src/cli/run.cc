@@ -126,8 +126,10 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, Form f
   for (const std::string& warning : effective.warnings) {
     print_error(world, "cerco: " + base::printable(warning) + "\n");
   }
-  plan = TRY(make_plan(world, effective.policy, host, name, invocation.argv,
-                       form == Form::start ? Kind::session : Kind::one_command));
+  const Kind kind = form == Form::start      ? Kind::session
+                    : parsed.has("--detach") ? Kind::detached
+                                             : Kind::one_command;
+  plan = TRY(make_plan(world, effective.policy, host, name, invocation.argv, kind));
   TRY(check_risks(parsed, *plan));
   TRY(check_size(plan->command));
   if (form == Form::run) {

@@ -151,6 +151,10 @@ base::Result<HostFacts> gather(const Caller& caller) {
   facts.state_disk_free = room.free;
   facts.state_disk_total = room.total;
   base_facts(facts);
+  for (const char* path : {"/usr/local/bin/runsc", "/usr/bin/runsc", "/usr/sbin/runsc"}) {
+    if (!facts.runsc.empty() || !os::may_access(path, os::Access::read)) continue;
+    facts.runsc = path;
+  }
   TRY(etc_facts(facts));
   TRY(network_facts(caller, facts));
   return facts;

@@ -289,6 +289,19 @@ std::string advice_of(const Plan& plan) {
   return fmt::format("below the advice{}: {}", accepted, fmt::join(plan.below_advice, "; "));
 }
 
+std::string kernel_of(const Plan& plan) {
+  if (const auto* gvisor = find_step<RunGvisor>(plan)) {
+    return fmt::format(
+        "gVisor's (runsc {}, platform {}), a process of its own on this host's: what it asks of "
+        "the "
+        "host is a short list",
+        gvisor->release, gvisor->platform);
+  }
+  return "this host's own, shared with all that runs on it; a seccomp list and Landlock narrow "
+         "what "
+         "of it can be asked";
+}
+
 }  // namespace
 
 BlastRadius blast_radius(const Plan& plan) {
@@ -298,9 +311,7 @@ BlastRadius blast_radius(const Plan& plan) {
   radius.credentials = credentials_of(policy);
   radius.reads = reads_of(plan);
   radius.writes = writes_of(plan);
-  radius.kernel =
-      "this host's own, shared with all that runs on it; a seccomp list and Landlock narrow what "
-      "of it can be asked";
+  radius.kernel = kernel_of(plan);
   radius.use = use_of(plan);
   radius.lifetime = policy.limits.wall_ms == kUnlimited
                         ? "as long as the command runs; every process dies with the run"

@@ -85,6 +85,10 @@ struct Line {
   std::string operator()(const Seccomp& step) const {
     return fmt::format("seccomp profile {}", policy::to_string(step.profile));
   }
+  std::string operator()(const RunGvisor& step) const {
+    return fmt::format("run_gvisor {} (runsc {}), platform {}", step.program, step.release,
+                       step.platform);
+  }
 };
 
 }  // namespace

@@ -55,14 +55,18 @@ base::Result<std::vector<Step>> start_steps(const Plan& plan, const HostFacts& h
   std::ranges::move(TRY(tree_steps(plan, host)), std::back_inserter(steps));
   std::vector<std::string> writable = disk_targets();
   writable.insert(writable.end(), {"/dev", "/proc"});
+  const bool gvisor = plan.tier == policy::Tier::gvisor;
+  steps.emplace_back(PivotRoot{});
+  // Under Landlock nobody mounts anything, which runsc has to.
+  if (!gvisor) steps.emplace_back(Landlock{{"/"}, std::move(writable)});
   const std::vector<Step> last = {
-      PivotRoot{},
-      Landlock{{"/"}, std::move(writable)},
-      DropCapabilities{},
-      NoNewPrivs{},
+      DropCapabilities{}, NoNewPrivs{},
       Rlimits{plan.policy.limits.files, counted_by_uid(plan), processors_for(plan)},
       Seccomp{plan.policy.isolation.seccomp}};
   steps.insert(steps.end(), last.begin(), last.end());
+  if (gvisor) {
+    steps.emplace_back(RunGvisor{host.runsc, host.runsc_release, host.runsc_platform});
+  }
   return steps;
 }
 
@@ -74,7 +78,8 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   TRY(check_ask(policy, ask));
 
   const Rights rights = host.root ? Rights::root : Rights::user;
-  const policy::Tier tier = TRY(choose_tier(policy, host));
+  const policy::Tier tier = TRY(
+      choose_tier(policy, host, ask.session || ask.detached ? Serves::others : Serves::its_caller));
   std::vector<std::string> resolvers = TRY(resolver_list(policy, host));
   if (const auto lacks = lacks_of_tier(tier, policy, host); !lacks.empty()) {
     return std::unexpected(missing(lacks));
@@ -95,6 +100,7 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.below_advice = below_advice(plan);
   plan.unheld = std::move(held.unheld);
   plan.cgroup = std::move(held.cgroup);
+  if (tier == policy::Tier::gvisor) make_room_for_gvisor(plan.cgroup);
   plan.protections = required(plan);
   plan.resolvers = std::move(resolvers);
   plan.terminates = policy::terminates(policy);

@@ -326,7 +326,6 @@ TEST(Lacks, NamesNeedAResolver) {
 
 TEST(Make, WhatIsNotBuiltSaysSo) {
   const std::function<void(Policy&)> cases[] = {
-      [](Policy& p) { p.isolation.tier = policy::Tier::gvisor; },
       [](Policy& p) { p.isolation.tier = policy::Tier::microvm; },
       [](Policy& p) { p.isolation.tier = policy::Tier::isolate; },
       [](Policy& p) { p.filesystem.base = {policy::BaseKind::image, "x"}; },

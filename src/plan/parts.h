@@ -42,8 +42,10 @@ struct Lack {
 // The tier that isolation.tier names, whatever the host lacks for it; for `auto` the one that is
 // advised, or the next stronger one that is here, else the strongest that is, and the container
 // where none is. unsupported: a tier that is not carried out yet.
+// For others than its caller, who may ask for further commands, there is no gVisor tier yet.
+enum class Serves { its_caller, others };
 [[nodiscard]] base::Result<policy::Tier> choose_tier(const policy::Policy& policy,
-                                                     const HostFacts& host);
+                                                     const HostFacts& host, Serves serves);
 
 // --- limits.cc ---------------------------------------------------------------------------------
 
@@ -53,6 +55,9 @@ struct HeldLimits {
   std::vector<Lack> lacks;
 };
 [[nodiscard]] HeldLimits hold_limits(const policy::Limits& limits, const HostFacts& host);
+// gVisor's kernel has threads of its own, and some for each process and thread inside: all of them
+// count on the host.
+void make_room_for_gvisor(CgroupPlan& cgroup);
 // A disk in memory takes at most half of limits.memory, and a file for each of its blocks.
 void fit_disk_into_memory(policy::Limits& limits, const HostFacts& host);
 // /proc/meminfo as limits.memory and limits.swap make it; "" where they are not held.

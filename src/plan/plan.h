@@ -79,6 +79,11 @@ struct HostFacts {
   std::vector<std::string> resolvers;  // of the host, IP or IP:port
   std::string roots_file;  // upstream roots: SSL_CERT_FILE of the caller, else the host's bundle
   std::string helper_dir;  // where cerco-init, cerco-gateway … lie
+  // gVisor's runsc: where it is, "" for nowhere. What it is and which platform it has on this host
+  // is asked of it only where the tier may be used (host::ask_runsc); "" until then.
+  std::string runsc;
+  std::string runsc_release;
+  std::string runsc_platform;
   // Folders of the base that exist on this host and what they are: "/usr" → "dir", "/bin" →
   // "link:usr/bin".
   std::map<std::string, std::string> base;
@@ -350,10 +355,24 @@ struct Seccomp {
   }
 };
 
+// cerco-init in a kernel of gVisor's, which `program` (runsc) starts with the tree as its root:
+// from here on no system call of the workload reaches the host's kernel, but what that kernel asks
+// for.
+struct RunGvisor {
+  std::string program;
+  std::string release;
+  std::string platform;  // how it catches system calls: "systrap", "ptrace"
+  bool operator==(const RunGvisor&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(program, release, platform);
+  }
+};
+
 using Step = std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MountRoot,
                           MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle, MountDisk,
                           MountDev, MountCgroups, MountProc, PivotRoot, Landlock, DropCapabilities,
-                          NoNewPrivs, Rlimits, Seccomp>;
+                          NoNewPrivs, Rlimits, Seccomp, RunGvisor>;
 
 // --- The Plan ------------------------------------------------------------------------------
 
@@ -453,6 +472,7 @@ struct Ask {
   std::string cwd;                                // "" : the working folder
   std::map<std::string, std::string> caller_env;  // the values of environment.pass, already read
   bool session = false;                           // `cerco start`: no argv
+  bool detached = false;                          // `cerco run --detach`
 };
 
 // The Plan for a policy on a host. `random(n)` gives n characters of a-z2-7. Errors: missing (a
@@ -461,6 +481,9 @@ struct Ask {
 [[nodiscard]] base::Result<Plan> make(const policy::Policy& policy, const HostFacts& host,
                                       const Ask& ask,
                                       const std::function<std::string(std::size_t)>& random);
+
+// Whether a plan for that policy may come to the gvisor tier, on a host that has it.
+[[nodiscard]] bool may_use_gvisor(const policy::Policy& policy);
 
 // The first step of that kind, or nullptr.
 template <class T>

@@ -15,7 +15,17 @@ constexpr std::array kAutomatic = {policy::Tier::container, policy::Tier::gvisor
                                    policy::Tier::microvm};
 
 bool is_built(policy::Tier tier) {
-  return tier == policy::Tier::container;
+  return tier == policy::Tier::container || tier == policy::Tier::gvisor;
+}
+
+void lacks_of_gvisor(const HostFacts& host, std::vector<Lack>& lacks) {
+  if (!host.root) {
+    lacks.push_back({"root's rights, which the gvisor tier takes", "run cerco as root"});
+  }
+  if (host.runsc.empty()) {
+    lacks.push_back({"gVisor's runsc in /usr/local/bin, /usr/bin or /usr/sbin",
+                     "install the package runsc (Debian), or a release from gvisor.dev"});
+  }
 }
 
 }  // namespace
@@ -24,6 +34,7 @@ std::vector<Lack> lacks_of_tier(policy::Tier tier, const policy::Policy& policy,
                                 const HostFacts& host) {
   if (!is_built(tier)) return {{"not carried out yet", ""}};
   std::vector<Lack> lacks = lacks_of_host(host);
+  if (tier == policy::Tier::gvisor) lacks_of_gvisor(host, lacks);
   std::ranges::move(hold_limits(policy.limits, host).lacks, std::back_inserter(lacks));
   if (resolves_names(policy) && policy.network.resolvers.empty() && host.resolvers.empty()) {
     lacks.push_back({"a resolver for the names of the egress rules", "set network.resolvers"});
@@ -31,13 +42,25 @@ std::vector<Lack> lacks_of_tier(policy::Tier tier, const policy::Policy& policy,
   return lacks;
 }
 
-base::Result<policy::Tier> choose_tier(const policy::Policy& policy, const HostFacts& host) {
+bool may_use_gvisor(const policy::Policy& policy) {
+  if (policy.isolation.tier) return *policy.isolation.tier == policy::Tier::gvisor;
+  return advised_tier(policy) >= policy::Tier::gvisor;
+}
+
+base::Result<policy::Tier> choose_tier(const policy::Policy& policy, const HostFacts& host,
+                                       Serves serves) {
+  const auto serves_in = [&](policy::Tier tier) {
+    return tier != policy::Tier::gvisor || serves == Serves::its_caller;
+  };
   if (const auto asked = policy.isolation.tier) {
+    if (!serves_in(*asked)) return base::not_yet("a session or a detached run in tier gvisor");
     if (is_built(*asked)) return *asked;
     return base::not_yet(fmt::format("isolation.tier = \"{}\"", policy::to_string(*asked)));
   }
   const policy::Tier advised = advised_tier(policy);
-  const auto given = [&](policy::Tier tier) { return lacks_of_tier(tier, policy, host).empty(); };
+  const auto given = [&](policy::Tier tier) {
+    return serves_in(tier) && lacks_of_tier(tier, policy, host).empty();
+  };
   // What is advised or the next stronger one that is here, else the strongest.
   for (const policy::Tier tier : kAutomatic) {
     if (tier >= advised && given(tier)) return tier;

@@ -35,8 +35,13 @@ base::Status check_head(const Plan& plan) {
                   "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}, and not of the form of a run id");
   }
   TRY(refuse_unbuilt(plan.policy));
-  if (plan.tier != policy::Tier::container) {
+  const bool gvisor = plan.tier == policy::Tier::gvisor;
+  if (plan.tier != policy::Tier::container && !gvisor) {
     return base::not_yet(fmt::format("tier {}", policy::to_string(plan.tier)));
+  }
+  if ((find_step<RunGvisor>(plan) != nullptr) != gvisor) {
+    return refuse(fmt::format("tier {} and its steps differ", policy::to_string(plan.tier)),
+                  "run_gvisor in tier gvisor alone");
   }
   if (plan.policy_sha256 != base::sha256(policy::to_json(plan.policy))) {
     return refuse("policy_sha256 is not that of its policy", "the plan as make gives it");

@@ -34,6 +34,7 @@ int rank(const Step& step) {
         if constexpr (std::is_same_v<T, NoNewPrivs>) return 10;
         if constexpr (std::is_same_v<T, Rlimits>) return 11;
         if constexpr (std::is_same_v<T, Seccomp>) return 12;
+        if constexpr (std::is_same_v<T, RunGvisor>) return 13;
         return 6;
       },
       step);
@@ -92,6 +93,15 @@ class TreeCheck {
     return {};
   }
   base::Status operator()(const MountDev&) { return place("/dev"); }
+  base::Status operator()(const RunGvisor& step) {
+    static constexpr std::array<std::string_view, 2> kPlatforms = {"systrap", "ptrace"};
+    if (!is_clean_path(step.program) ||
+        std::ranges::find(kPlatforms, step.platform) == kPlatforms.end()) {
+      return refuse(fmt::format("runsc {:?} on platform {:?}", step.program, step.platform),
+                    "an absolute, clean path, and systrap or ptrace");
+    }
+    return {};
+  }
   base::Status operator()(const MountProc& step) {
     const auto of_proc = [](const std::string& path) {
       return is_clean_path(path) && path.starts_with("/proc/");

@@ -99,10 +99,11 @@ Ending judge(const Facts& facts) {
   } else if (!facts.command_ended) {
     // Init is gone without a word: nothing inside can do that, so somebody outside did.
     ending.kind = EndingKind::killed;
-    ending.by = "host";
   } else {
     ending.kind = facts.signalled ? EndingKind::signalled : EndingKind::exited;
   }
+  // It took the whole sandbox with it, so that there is no status of the command's own.
+  if (!facts.command_ended && ending.kind != EndingKind::out_of_memory) ending.by = "host";
   return ending;
 }
 
@@ -122,7 +123,9 @@ std::uint32_t status_of(const Ending& ending, std::uint32_t signal_number) {
     case EndingKind::disk_full:
       break;
   }
-  if (ending.kind == EndingKind::disk_full && ending.by == "host") return 128 + SIGKILL;
+  const bool by_host = ending.by == "host" && ending.kind != EndingKind::exited &&
+                       ending.kind != EndingKind::signalled;
+  if (by_host) return 128 + SIGKILL;
   return ending.signal.empty() ? ending.code : 128 + signal_number;
 }
 

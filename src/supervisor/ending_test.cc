@@ -80,6 +80,12 @@ std::vector<Row> rows() {
   all.push_back(
       {"idle", with(Facts{}, [](Facts& f) { f.cut = Cut::idle; }), EndingKind::timed_out, 124});
   all.push_back({"init gone", Facts{}, EndingKind::killed, 137});
+  all.push_back({"process limit that took init along",
+                 with(Facts{}, [](Facts& f) { f.counters.process_limit_hits = 1; }),
+                 EndingKind::process_limit, 137});
+  all.push_back({"full disk that took init along",
+                 with(Facts{}, [](Facts& f) { f.counters.disk_full = true; }),
+                 EndingKind::disk_full, 137});
   return all;
 }
 

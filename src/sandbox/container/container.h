@@ -15,6 +15,7 @@ struct Holdings {
   priv::Groups groups;
   os::Child init;
   ipc::Channel control;
+  os::Child tunnel;  // with gVisor: what stands between cerco-init and `control`
   CaptureSockets capture;
   base::Fd rules;  // netlink socket of the network namespace
   base::Fd disk;
@@ -50,6 +51,7 @@ class Container final : public Sandbox {
 
  private:
   [[nodiscard]] base::Status end_processes();
+  void await_tunnel();
   [[nodiscard]] std::unexpected<base::Error> not_ended() const;
 
   Holdings held_;

@@ -19,6 +19,7 @@
 #include "sandbox/container/rights.h"
 #include "sandbox/container/start_channel.h"
 #include "sandbox/container/step_name.h"
+#include "sandbox/gvisor/gvisor.h"
 
 namespace sandbox {
 
@@ -74,6 +75,8 @@ class Inner {
   // Done by cerco-init for each command.
   base::Status act(const plan::NoNewPrivs&) { return {}; }
   base::Status act(const plan::Seccomp&) { return {}; }
+  // Done last of all, in the place of execute().
+  base::Status act(const plan::RunGvisor&) { return {}; }
 
   base::Status open_proc();
   base::Status receive_parts();
@@ -101,6 +104,7 @@ class Inner {
   base::Fd init_;         // parts that the starter sends
   base::Fd user_space_;
   base::Fd disk_;
+  base::Fd runsc_;
   base::Fd masks_;  // the folder that /proc covers, with an empty file and an empty folder
   bool disk_mounted_ = false;
   bool pivoted_ = false;
@@ -124,6 +128,9 @@ base::Status Inner::start() {
   ::umask(0);
   TRY(priv::die_with_parent(badge()));
   TRY(open_proc());
+  if (prepared_.gvisor != nullptr) {
+    runsc_ = TRY_IN("RunGvisor", os::open(prepared_.gvisor->program, O_PATH, 0));
+  }
   const auto carry_out = [&](const plan::Step& step) -> base::Status {
     const auto done = std::visit([&](const auto& held) { return act(held); }, step);
     if (done) return {};
@@ -135,14 +142,14 @@ base::Status Inner::start() {
   }
   TRY(receive_parts());
   TRY(null_streams());
-  TRY_IN("MapUsers", enter_user_namespace());
+  if (prepared_.gvisor == nullptr) TRY_IN("MapUsers", enter_user_namespace());
   if (prepared_.has(plan::Protection::session_keyring)) {
     TRY(as_status(confine::new_session_keyring()));
   }
   for (const auto& step : prepared_.plan->steps) {
     if (restricts(step)) TRY(carry_out(step));
   }
-  return execute();
+  return prepared_.gvisor == nullptr ? execute() : gvisor::execute(prepared_, ends_, runsc_.get());
 }
 
 // A procfs before any step: for the settings of the network and of the user namespace.
@@ -157,7 +164,8 @@ base::Status Inner::act(const plan::Rlimits& step) {
   // Init's as well, with what it starts: no command could get more again.
   if (step.processes != 0) TRY(as_status(confine::limit_processes(step.processes)));
   if (step.processors != 0) TRY(os::use_processors(step.processors));
-  return as_status(confine::rlimits(step.files));
+  // gVisor's kernel holds the limit inside; its own descriptors are others.
+  return as_status(confine::rlimits(prepared_.gvisor == nullptr ? step.files : 0));
 }
 
 base::Status Inner::act(const plan::SetHostname& step) {
@@ -177,7 +185,9 @@ base::Status Inner::act(const plan::Capture&) {
       sockets.dns_tcp4.get(), sockets.dns_tcp6.get(), sockets.refused.get(), rules.get()};
   Note note;
   note.kind = NoteKind::sockets;
-  return send_note(ends_.channel, note, fds);
+  TRY(send_note(ends_.channel, note, fds));
+  if (prepared_.gvisor == nullptr) return {};
+  return gvisor::make_network(prepared_, inside_, proc_.get(), routes.get());
 }
 
 base::Status Inner::act(const plan::MountRoot&) {
@@ -397,9 +407,14 @@ base::Status Inner::keep_read_only(const std::string& path) {
 }
 
 base::Status Inner::act(const plan::PivotRoot&) {
+  if (prepared_.gvisor != nullptr) {
+    TRY(receive_parts());
+    TRY(gvisor::place_init(prepared_, inside_, root_.get(), init_.get()));
+  }
   if (prepared_.has(plan::Protection::read_only_base)) {
     TRY(priv::set_attributes(badge(), inside_, root_.get(), kReadOnly, Depth::one));
   }
+  if (prepared_.gvisor != nullptr) TRY(gvisor::prepare(prepared_, inside_, root_.get()));
   pivoted_ = true;
   return priv::pivot_root(badge(), inside_, root_.get());
 }
@@ -409,6 +424,8 @@ base::Status Inner::act(const plan::Landlock& step) {
 }
 
 base::Status Inner::act(const plan::DropCapabilities&) {
+  // Below gVisor's kernel cerco-init has what is needed there; runsc itself sets up namespaces.
+  if (prepared_.gvisor != nullptr) return {};
   // With one uid for all there is nobody to become.
   if (prepared_.own_space) return as_status(confine::start_with(confine::kNone));
   return as_status(confine::start_with(confine::bit(CAP_SETUID) | confine::bit(CAP_SETGID) |

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "priv/veth.h"
+
 namespace sandbox {
 
 namespace {
@@ -88,7 +90,8 @@ base::Status take_capture(const plan::Capture& capture, Prepared& prepared) {
   TRY(take_address(capture.own_v6, prepared.network.own6));
   TRY(take_address(kGateway4, prepared.network.gateway4));
   TRY(take_address(kGateway6, prepared.network.gateway6));
-  prepared.interface = priv::interface_messages(prepared.network);
+  prepared.interface = prepared.gvisor == nullptr ? priv::interface_messages(prepared.network)
+                                                  : priv::capturing_messages(prepared.network);
   prepared.rules =
       priv::capture_rules(prepared.network, TRY(ranges(capture)),
                           capture.steer_public ? priv::Public::steered : priv::Public::refused);
@@ -132,6 +135,7 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
   prepared.inputs = &inputs;
   prepared.workload = kWorkload;
   TRY(check_rights(plan));
+  prepared.gvisor = plan::step_of<plan::RunGvisor>(plan);
   prepared.enters_cgroup = plan::step_of<plan::EnterCgroup>(plan) != nullptr;
   if (const auto* clone = plan::step_of<plan::CloneNamespaces>(plan)) {
     TRY(take_kinds(clone->kinds, prepared));

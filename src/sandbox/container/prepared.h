@@ -45,6 +45,7 @@ struct Prepared {
   std::string shm_size;
   std::vector<DiskFolder> disk_folders;
   std::vector<ShownGroup> shown_groups;
+  const plan::RunGvisor* gvisor = nullptr;
   const plan::MountDisk* disk = nullptr;
   std::string disk_size;  // of one in memory
   std::string disk_inodes;
