@@ -96,8 +96,7 @@ TEST(GvisorPlan, further_commands_are_not_carried_out_yet) {
     ask.session = session;
     ask.detached = !session;
     const auto host = plan::testing::gvisor_host();
-    const auto asked =
-        plan::make(asks_for(Tier::gvisor), host, ask, plan::testing::letters);
+    const auto asked = plan::make(asks_for(Tier::gvisor), host, ask, plan::testing::letters);
     ASSERT_FALSE(asked);
     EXPECT_EQ(asked.error().kind, base::Kind::unsupported);
     const auto automatic = plan::make({}, host, ask, plan::testing::letters);

@@ -125,6 +125,12 @@ WEAKENINGS = [
     ("plan", "limits.cc", "if (std::ranges::any_of(held_.cgroup.groups, counts)) return;",
      'if (std::ranges::any_of(held_.cgroup.groups, counts) || true) return;'),
     ("supervisor", "ending.cc", 'if (facts.cut == Cut::processor_time) hit.emplace_back("cpu");', ""),
+    # tunnel: what the host believes of a sandbox
+    ("tunnel", "words.cc", "if (size > kMostBody) return std::unexpected(Nonsense{});", ""),
+    ("tunnel", "channel.cc", "if (word.amount > kWindow - credit_) return false;", ""),
+    ("tunnel", "channel.cc", "if (got_end_ || cost(", "if (cost("),
+    ("tunnel", "serve.cc", "if (!word.opens.empty()) return false;", ""),
+    ("supervisor", "ending.cc", "if (by_host) return 128 + SIGKILL;", ""),
     ("confine", "identity.cc", "if (is_already(uid, gid)) return {};",
      'if (is_already(uid, gid) || uid != ~0U) return {};'),
 ]

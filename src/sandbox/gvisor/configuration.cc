@@ -54,8 +54,8 @@ std::string process(const plan::Plan& plan) {
 
 }  // namespace
 
-// The root is read-only as it is mounted on the host: runsc could not make it so once more, since in
-// a user namespace nobody mounts again what is nosuid and nodev without naming both.
+// The root is read-only as it is mounted on the host: runsc could not make it so once more, since
+// in a user namespace nobody mounts again what is nosuid and nodev without naming both.
 std::string configuration(const plan::Plan& plan, std::uint32_t owner) {
   const std::string ids =
       fmt::format(R"([{{"containerID":0,"hostID":{},"size":{}}}])", owner, kIds);

@@ -24,8 +24,8 @@ inline constexpr const char* kInit = "/run/cerco-init";
 // cerco-init from sealed memory into the tree, for its root alone.
 [[nodiscard]] base::Status place_init(const Prepared& prepared, const priv::Inside& inside,
                                       int root, int init);
-// Bundle, state folder, and the two mounts that runsc wants: a procfs that nothing covers a part of,
-// and nothing at /proc/sys/net/core, which it takes for the host's network namespace.
+// Bundle, state folder, and the two mounts that runsc wants: a procfs that nothing covers a part
+// of, and nothing at /proc/sys/net/core, which it takes for the host's network namespace.
 [[nodiscard]] base::Status prepare(const Prepared& prepared, const priv::Inside& inside, int root);
 // Becomes runsc, a program by descriptor. Returns on failure only.
 [[nodiscard]] base::Status execute(const Prepared& prepared, const StartEnds& ends, int runsc);

@@ -43,9 +43,8 @@ base::Status make_network(const Prepared& prepared, const priv::Inside& inside, 
   const base::Fd first = TRY(priv::second_network(badge(), inside, proc));
   TRY(priv::without_ipv6(badge(), inside, proc));
   const base::Fd second = TRY(priv::open_netlink(badge(), NETLINK_ROUTE));
-  TRY_IN("pair of interfaces",
-         priv::transact(badge(), inside, second.get(),
-                        priv::pair_messages(prepared.network, first.get())));
+  TRY_IN("pair of interfaces", priv::transact(badge(), inside, second.get(),
+                                              priv::pair_messages(prepared.network, first.get())));
   TRY_IN("uplink",
          priv::transact(badge(), inside, routes, priv::uplink_messages(prepared.network)));
   return {};
@@ -63,8 +62,7 @@ base::Status prepare(const Prepared& prepared, const priv::Inside& inside, int r
   const std::string configured = configuration(*prepared.plan, prepared.owner);
   TRY(priv::write_file(badge(), inside, root, kConfiguration, configured, 0600, 0));
   const base::Fd proc = TRY(priv::new_mount(badge(), "proc", {}, kNoSuid | kNoDev | kNoExec));
-  const base::Fd place =
-      TRY(priv::make_place(badge(), inside, root, kWholeProc, Place::folder, 0));
+  const base::Fd place = TRY(priv::make_place(badge(), inside, root, kWholeProc, Place::folder, 0));
   TRY(priv::attach(badge(), inside, proc.get(), place.get()));
   const auto core = priv::find_in(root, kCore);
   if (!core && core.error().number == ENOENT) return {};
@@ -88,9 +86,15 @@ base::Status execute(const Prepared& prepared, const StartEnds& ends, int runsc)
   const std::string root = std::string("--root=") + kState;
   const std::string platform = "--platform=" + prepared.gvisor->platform;
   const std::string bundle = std::string("--bundle=") + kBundle;
-  const char* argv[] = {"runsc",          root.c_str(),         platform.c_str(),
-                        "--network=sandbox", "--ignore-cgroups", "--overlay2=none",
-                        "run",            bundle.c_str(),       prepared.plan->run.c_str(),
+  const char* argv[] = {"runsc",
+                        root.c_str(),
+                        platform.c_str(),
+                        "--network=sandbox",
+                        "--ignore-cgroups",
+                        "--overlay2=none",
+                        "run",
+                        bundle.c_str(),
+                        prepared.plan->run.c_str(),
                         nullptr};
   const char* env[] = {"PATH=/usr/bin:/bin", "TMPDIR=/tmp", nullptr};
   ::syscall(SYS_execveat, runsc, "", argv, env, AT_EMPTY_PATH);
