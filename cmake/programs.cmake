@@ -20,16 +20,25 @@ cerco_program(cerco-journal MAIN src/main/journal_main.cc DEPENDS journal STATIC
 cerco_program(cerco-tunnel MAIN src/main/tunnel_main.cc DEPENDS tunnel STATIC_RUNTIME)
 cerco_program(cerco-gateway MAIN src/main/gateway_main.cc DEPENDS gateway)
 cerco_program(cerco-broker MAIN src/main/broker_main.cc DEPENDS broker)
+cerco_program(cerco-publisher MAIN src/main/publisher_main.cc DEPENDS publish STATIC_RUNTIME)
 cerco_program(cerco-minter MAIN src/main/minter_main.cc DEPENDS gateway)
 # cerco with single protections taken out of its plan, for the tests' positive controls; never installed.
 cerco_program(cerco-without MAIN tests/support/without_main.cc DEPENDS cli STATIC_RUNTIME)
+
+# The signer for AWS alone, for a comparison with AWS's own; never installed.
+cerco_program(sigv4 MAIN tests/support/sigv4_main.cc DEPENDS http)
+# Pid 1 of a microVM's guest, in an archive: static, and without sanitizers, whose runtime is not.
+if(NOT CERCO_SANITIZE)
+  cerco_program(cerco-guest MAIN src/main/guest_main.cc DEPENDS sandbox STATIC_RUNTIME)
+  target_link_options(cerco-guest PRIVATE -Wl,--strip-all)
+endif()
 
 # cerco-init runs inside the sandbox: static, small, without sanitizers, and over a runtime of its own
 # (src/main/init_runtime.cc) in place of the C library. What it is made of is this list.
 file(GLOB init_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/init/*.cc)
 list(FILTER init_sources EXCLUDE REGEX "_test\\.cc$")
-foreach(need confine/calls confine/capabilities confine/compile confine/identity confine/ours confine/profile
-        confine/seccomp os/files os/socket tunnel/channel tunnel/serve tunnel/words
+foreach(need confine/calls confine/capabilities confine/compile confine/identity confine/isolate confine/ours confine/profile
+        confine/seccomp os/duplex os/files os/socket tunnel/channel tunnel/serve tunnel/words
         base/error base/fd base/text base/wire)
   list(APPEND init_sources ${CMAKE_SOURCE_DIR}/src/${need}.cc)
 endforeach()
@@ -37,9 +46,22 @@ add_executable(cerco-init ${CMAKE_SOURCE_DIR}/src/main/init_main.cc ${CMAKE_SOUR
                ${init_sources})
 target_link_libraries(cerco-init PRIVATE cerco_flags_static)
 
+# cerco-isolate runs inside as well, where no library is: static, and without sanitizers in every build.
+file(GLOB isolate_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/isolate/*.cc)
+list(FILTER isolate_sources EXCLUDE REGEX "_test\\.cc$")
+foreach(need confine/calls confine/compile confine/identity confine/isolate confine/profile confine/seccomp os/files base/error base/fd
+        base/json base/text)
+  list(APPEND isolate_sources ${CMAKE_SOURCE_DIR}/src/${need}.cc)
+endforeach()
+add_executable(cerco-isolate ${CMAKE_SOURCE_DIR}/src/main/isolate_main.cc ${CMAKE_BINARY_DIR}/isolate_loader.cc
+               ${isolate_sources})
+target_link_libraries(cerco-isolate PRIVATE cerco_flags)
+target_compile_options(cerco-isolate PRIVATE -fno-sanitize=all -ffunction-sections -fdata-sections)
+target_link_options(cerco-isolate PRIVATE -fno-sanitize=all -static-pie -Wl,--gc-sections)
+
 # What ./quickstart builds: all that a person needs, and no test.
 add_custom_target(programs)
-foreach(program cerco cerco-init cerco-tunnel cerco-journal cerco-gateway cerco-broker cerco-minter)
+foreach(program cerco cerco-guest cerco-init cerco-tunnel cerco-journal cerco-gateway cerco-broker cerco-minter cerco-publisher)
   if(TARGET ${program})
     add_dependencies(programs ${program})
   endif()

@@ -9,7 +9,7 @@ if(CERCO_SANITIZE)
   find_library(CERCO_GTEST_MAIN gtest_main REQUIRED)
 endif()
 
-foreach(module base os priv confine policy plan ipc http journal host workspace sandbox tunnel init gateway broker
+foreach(module base os priv confine policy plan ipc http journal host workspace sandbox tunnel init isolate gateway broker publish
         supervisor attack cli)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${module}/*_test.cc)
   if(NOT sources)

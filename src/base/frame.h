@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,12 +15,26 @@ namespace frame {
 inline constexpr std::size_t kMaxFrame = std::size_t{128} * 1024;
 inline constexpr std::size_t kChunk = std::size_t{64} * 1024;
 inline constexpr std::size_t kMaxGroups = 4;  // of one command
+inline constexpr std::size_t kMaxPassed = 8;  // descriptors beside its streams
 
 // --- Control channel: supervisor → init ------------------------------------------------------
 
+// What a terminal shows, in characters; 0 for what is not known.
+struct Window {
+  std::uint16_t rows = 0;
+  std::uint16_t columns = 0;
+  bool operator==(const Window&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(rows, columns);
+  }
+};
 // Starts a command. Three descriptors come along: standard input, output, error; then `groups`
 // more, into each of which the new process writes "0" before anything else, which is how it enters
-// the control groups of its command.
+// the control groups of its command; then `passed` more, which the command finds as 3, 4, …. With
+// `terminal` it has a terminal of the sandbox's own as all three, and init copies between that one
+// and the first two descriptors; the end of the first hangs it up, and Ended comes when what it
+// showed has gone into the second.
 struct Exec {
   std::uint64_t id = 0;
   std::vector<std::string> argv;
@@ -32,9 +47,21 @@ struct Exec {
   bool no_new_privs = true;
   std::string filter;  // sock_filter array as bytes; empty: no seccomp
   std::uint32_t groups = 0;
+  std::uint32_t passed = 0;
+  std::optional<Window> terminal = {};
   template <class W>
   void fields(W& w) {
-    w(id, argv, env, cwd, uid, gid, files, drop_capabilities, no_new_privs, filter, groups);
+    w(id, argv, env, cwd, uid, gid, files, drop_capabilities, no_new_privs, filter, groups, passed,
+      terminal);
+  }
+};
+// The host's terminal has another size now.
+struct Resize {
+  std::uint64_t id = 0;
+  Window window;
+  template <class W>
+  void fields(W& w) {
+    w(id, window);
   }
 };
 struct Signal {
@@ -63,7 +90,22 @@ struct KillAll {
   template <class W>
   void fields(W&) {}
 };
-using ToInit = std::variant<Exec, Signal, ServeFiles, KillAll>;
+// One connection to a server inside. One descriptor comes along, a stream socket: init's child
+// connects to `port` of the sandbox's loopback, with the rights of the workload's user, says there
+// by one byte how that went (0, or the errno) and copies both ways from then on. With Reach::look
+// it finds out whether somebody listens, without a connection, and says that alone.
+enum class Reach { look, connect, last_ = connect };
+struct Connect {
+  std::uint32_t uid = 1000;
+  std::uint32_t gid = 1000;
+  std::uint16_t port = 0;
+  Reach reach = Reach::connect;
+  template <class W>
+  void fields(W& w) {
+    w(uid, gid, port, reach);
+  }
+};
+using ToInit = std::variant<Exec, Signal, ServeFiles, KillAll, Resize, Connect>;
 
 // --- Control channel: init → supervisor ------------------------------------------------------
 

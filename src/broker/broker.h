@@ -66,6 +66,10 @@ class Vault {
     return held_[index].key.secret.reveal();
   }
 
+  // Judges by this plan from now on, which must outlive this; bad_input when its credentials are
+  // not the same ones in the same order.
+  [[nodiscard]] base::Status change(const plan::Plan& plan);
+
   // Forgets a secret ("" for all) for good, and tells whose it was.
   [[nodiscard]] std::vector<std::size_t> revoke(std::string_view credential);
   [[nodiscard]] std::uint64_t uses(std::size_t index) const { return held_[index].uses; }

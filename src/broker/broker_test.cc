@@ -204,6 +204,30 @@ TEST(Vault, N170Revoked) {
 }
 
 // N111: a secret that would write header fields of its own is refused when it is loaded.
+TEST(Vault, AChangeMovesTheReachAndNothingElse) {
+  policy::Credential bound = credential("api");
+  bound.uses = 2;
+  Fixture fixture(bound);
+  EXPECT_EQ(fixture.ask(request("api")), "");
+  plan::Plan next = fixture.plan;
+  next.policy.credentials[0].paths = {"/v2/**"};
+  ASSERT_TRUE(fixture.vault->change(next));
+  EXPECT_EQ(fixture.ask(request("api")), "path");
+  plan::LeaseRequest elsewhere = request("api");
+  elsewhere.path = "/v2/me";
+  EXPECT_EQ(fixture.ask(elsewhere), "");
+  EXPECT_EQ(fixture.ask(elsewhere), "uses") << "a change gives no use again";
+  ASSERT_EQ(fixture.vault->revoke("api").size(), 1U);
+  plan::Plan last = next;
+  ASSERT_TRUE(fixture.vault->change(last));
+  EXPECT_EQ(fixture.ask(elsewhere), "revoked");
+  for (const auto& broken : {plan_of({}), plan_of({credential("other")}),
+                             plan_of({credential("api"), credential("more")})}) {
+    EXPECT_FALSE(fixture.vault->change(broken));
+  }
+  EXPECT_EQ(fixture.ask(elsewhere), "revoked") << "a plan that was refused is not kept";
+}
+
 TEST(Vault, N111SecretsWithControlCharacters) {
   const auto plan = plan_of({credential("api")});
   const auto open = [&](std::string_view secret) {

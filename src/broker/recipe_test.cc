@@ -205,6 +205,13 @@ TEST(Recipe, GithubAsksForTheBindingsRepositoriesAndPermissions) {
                     &key),
             "");
   EXPECT_EQ(key.lives_s, 3600U);
+  Recipe wide(minting.mintage());
+  (void)wide.begin();
+  (void)wide.take({.status = 200, .found = {{"id", "12"}}});
+  EXPECT_EQ(outcome(wide.take({.status = 201,
+                               .found = {{"token", "ghs_x"}, {"repository_selection", "all"}}}),
+                    nullptr),
+            "a key for more than was asked for");
   Recipe odd(minting.mintage());
   (void)odd.begin();
   EXPECT_EQ(outcome(odd.take({.status = 200, .found = {{"id", "../../x"}}}), nullptr),

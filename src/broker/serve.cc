@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
 
 #include "broker/broker.h"
 #include "broker/mints.h"
@@ -19,23 +20,25 @@ namespace {
 constexpr int kTick = 100;                   // ms between looks while something is awaited
 constexpr std::uint64_t kVendorsMs = 5'000;  // for vendors to be told that a key is to be forgotten
 constexpr int kPatience = 5'000;             // ms that a gateway may leave an answer in the way
+constexpr std::size_t kMostWaiting = 512;    // requests for keys that are being made, of all
 constexpr std::size_t kMaxShown = 256;       // bytes of a gateway's claim in an event
 constexpr std::size_t kMaxShownPath = 2048;
+constexpr std::size_t kMostPlan = std::size_t{16} << 20;
 
 class Service {
  public:
   Service(const plan::Plan& plan, Channels channels, Edges edges)
-      : plan_(plan), channels_(std::move(channels)), edges_(std::move(edges)) {}
+      : plan_(&plan), channels_(std::move(channels)), edges_(std::move(edges)) {}
 
   // Up to BrokerReady.
   base::Status open(std::uint32_t id) {
     auto secrets = TRY(receive_secrets());
     TRY(os::set_nonblocking(channels_.gateway.fd()));
     TRY(wait_for_minter());
-    vault_.emplace(TRY(Vault::open(plan_, std::move(secrets), edges_.steady)));
-    mints_.emplace(plan_, *vault_, std::move(channels_.minter), edges_);
+    vault_.emplace(TRY(Vault::open(*plan_, std::move(secrets), edges_.steady)));
+    mints_.emplace(*plan_, *vault_, std::move(channels_.minter), edges_);
     TRY(confine::shut_in(confine::Own::broker, id, {}));
-    for (const policy::Credential& credential : plan_.policy.credentials) {
+    for (const policy::Credential& credential : plan_->policy.credentials) {
       if (credential.source.mint.kind == policy::MintKind::none) TRY(issued(credential, nullptr));
     }
     return {};
@@ -114,6 +117,10 @@ class Service {
     }
     const auto decoded =
         TRY(base::decode<plan::ToBroker>(message->bytes, "message of the supervisor"));
+    if (std::holds_alternative<plan::BrokerChange>(decoded)) {
+      TRY(change(message->fds));
+      return true;
+    }
     const auto* order = std::get_if<plan::BrokerRevoke>(&decoded);
     if (order == nullptr)
       return base::fail(base::Kind::peer, "supervisor", "sent secrets twice", {});
@@ -121,6 +128,19 @@ class Service {
     ++untold_;
     revoked_ms_ = edges_.steady();
     return true;
+  }
+
+  // Whom the secrets are for stays as it is; where they may be used is what the new plan says.
+  base::Status change(const std::vector<base::Fd>& fds) {
+    if (fds.size() != 1) return base::fail(base::Kind::peer, "supervisor", "sent no plan", {});
+    const std::string bytes = TRY(os::read_all(fds[0].get(), kMostPlan, "plan"));
+    auto next = std::make_unique<plan::Plan>(TRY(base::decode<plan::Plan>(bytes, "plan")));
+    TRY(vault_->change(*next));
+    changed_ = std::move(next);
+    plan_ = changed_.get();
+    for (const std::string& name : plan_->retired) revoke({name, "policy"});
+    (void)ipc::send_value(channels_.control, plan::FromBroker(plan::BrokerChanged{}), {});
+    return {};
   }
 
   // The answer waits for the vendors, but not for long: what was lent here is lent no more anyway.
@@ -158,7 +178,7 @@ class Service {
   }
 
   void record_end(const MintEnd& end) {
-    const policy::Credential& credential = plan_.policy.credentials[end.index];
+    const policy::Credential& credential = plan_->policy.credentials[end.index];
     switch (end.kind) {
       case MintEnd::Kind::minted:
       case MintEnd::Kind::renewed:
@@ -183,16 +203,16 @@ class Service {
   }
 
   void revoke(const plan::BrokerRevoke& order) {
-    for (std::size_t i = 0; i < plan_.policy.credentials.size(); ++i) {
+    for (std::size_t i = 0; i < plan_->policy.credentials.size(); ++i) {
       const bool meant =
-          order.credential.empty() || plan_.policy.credentials[i].name == order.credential;
-      if (meant && plan_.policy.credentials[i].source.mint.kind != policy::MintKind::none) {
+          order.credential.empty() || plan_->policy.credentials[i].name == order.credential;
+      if (meant && plan_->policy.credentials[i].source.mint.kind != policy::MintKind::none) {
         mints_->revoke(i);
       }
     }
     for (std::size_t index : vault_->revoke(order.credential)) {
       base::JsonObject members;
-      members.add("credential", plan_.policy.credentials[index].name)
+      members.add("credential", plan_->policy.credentials[index].name)
           .add("why", order.why)
           .add("uses", vault_->uses(index));
       // It is revoked whether or not the journal still takes the event.
@@ -220,11 +240,11 @@ class Service {
     if (refusal.empty() && !dated(request, first.index)) refusal = "date";
     if (refusal.empty()) {
       const Mints::Ready ready = mints_->ready(first.index, detail);
-      if (ready == Mints::Ready::wait) {
+      if (ready == Mints::Ready::wait && waiting_.size() < kMostWaiting) {
         waiting_.push_back(std::move(request));
         return true;
       }
-      if (ready == Mints::Ready::failed) refusal = "mint";
+      if (ready != Mints::Ready::yes) refusal = "mint";
     }
     plan::LeaseAnswer answer = answer_to(request, refusal, detail);
     answer.id = request.id;
@@ -240,7 +260,7 @@ class Service {
   // A signature's key is for a day, and AWS takes none that is more than a quarter of an hour off.
   [[nodiscard]] bool dated(const plan::LeaseRequest& request, std::size_t index) const {
     constexpr std::int64_t kOff = 1800;
-    if (plan_.policy.credentials[index].inject.kind != policy::InjectKind::sigv4) {
+    if (plan_->policy.credentials[index].inject.kind != policy::InjectKind::sigv4) {
       return request.date.empty();
     }
     const std::int64_t now = edges_.wall();
@@ -265,7 +285,7 @@ class Service {
     const Vault::Decision decision = vault_->decide(request);
     members.add("tls", request.verified_tls).add("use", decision.use);
     // No use without its event, unless the policy says that the journal may be missing.
-    const bool required = plan_.policy.audit.journal == policy::Need::required;
+    const bool required = plan_->policy.audit.journal == policy::Need::required;
     if (!record("credential.used", members) && required) return {.refusal = "journal"};
     return vault_->lend(decision, request);
   }
@@ -299,7 +319,7 @@ class Service {
           .add("lives_s", minted->lives_s)
           .add("renewed", minted->kind == MintEnd::Kind::renewed);
     }
-    const bool required = plan_.policy.audit.journal == policy::Need::required;
+    const bool required = plan_->policy.audit.journal == policy::Need::required;
     auto recorded = record("credential.issued", members);
     return required ? recorded : base::Status();
   }
@@ -313,7 +333,8 @@ class Service {
     return text.substr(0, most);
   }
 
-  const plan::Plan& plan_;
+  const plan::Plan* plan_;
+  std::unique_ptr<plan::Plan> changed_;  // what plan_ points to once the policy has changed
   Channels channels_;
   Edges edges_;
   std::optional<Vault> vault_;

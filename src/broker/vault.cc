@@ -133,6 +133,16 @@ plan::LeaseAnswer Vault::lend(const Decision& decision, const plan::LeaseRequest
       .session_token = std::string(key.session_token.reveal())};
 }
 
+base::Status Vault::change(const plan::Plan& plan) {
+  const auto& before = plan_->policy.credentials;
+  const auto& now = plan.policy.credentials;
+  if (!std::ranges::equal(before, now, {}, &policy::Credential::name, &policy::Credential::name)) {
+    return base::bad_input("plan", "other credentials than before", {});
+  }
+  plan_ = &plan;
+  return {};
+}
+
 std::vector<std::size_t> Vault::revoke(std::string_view credential) {
   std::vector<std::size_t> gone;
   for (std::size_t i = 0; i < held_.size(); ++i) {

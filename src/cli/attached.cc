@@ -58,6 +58,7 @@ Outcome Attached::run(const plan::Plan& plan, Files files, Part part, base::Fd r
     outcome_.stderr_bytes = streams_->stderr_bytes();
   }
   if (!over_) outcome_.ending.kind = supervisor::EndingKind::start_failed;
+  if (front_) front_->restore();
   channel_ = {};
   // It clears up by itself, and what it still prepares for later runs is nothing to wait for; but
   // when the talk broke off, nothing is known to be gone before it has ended.
@@ -101,19 +102,24 @@ base::Status Attached::launch(const plan::Plan& plan, const Files& files, const 
   }
   for (const base::Fd& secret : secrets) fds.push_back(secret.get());
   launch.secrets = secrets.size();
+  launch.terminal = part.terminal;
   TRY_IN("start", ipc::send_value(channel_, supervisor::FromCaller(launch), fds));
   if (streams_) streams_->close_far_ends();
+  if (part.terminal && streams_) front_.emplace(TRY(Front::make(*world_)));
   return {};
 }
 
 base::Status Attached::converse(const plan::Plan& plan, const Files& files) {
   std::vector<pollfd> polled;
   while (!over_ && !failed_) {
-    polled.assign({{signals_.get(), POLLIN, 0}, {channel_.fd(), POLLIN, 0}});
+    polled.assign({{signals_.get(), POLLIN, 0},
+                   {channel_.fd(), POLLIN, 0},
+                   {front_ ? front_->resized() : -1, POLLIN, 0}});
     if (streams_) streams_->watch(polled);
     (void)TRY(os::wait_for(polled, -1));
     if (polled[0].revents != 0) TRY(on_signal());
-    if (streams_) streams_->act(&polled[2]);
+    if (polled[2].revents != 0) TRY(ask(supervisor::Resize{TRY(front_->window())}));
+    if (streams_) streams_->act(&polled[3]);
     if (streams_ && streams_->over_limit() && !limit_told_) {
       limit_told_ = true;
       TRY(ask(supervisor::End{"output_limit"}));

@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "cli/cli.h"
 #include "cli/streams.h"
+#include "cli/terminal.h"
 #include "ipc/ipc.h"
 #include "os/os.h"
 #include "supervisor/supervisor.h"
@@ -28,6 +29,7 @@ enum class Stay { to_the_end, until_begun };
 struct Part {
   Stay stay = Stay::to_the_end;
   base::Fd report;
+  std::optional<frame::Window> terminal = {};  // -t
 };
 
 // How it went. `failure` is what cerco itself could not do although the command ran.
@@ -76,6 +78,7 @@ class Attached {
   ipc::Channel channel_;
   os::Child supervisor_;
   std::optional<Streams> streams_;
+  std::optional<Front> front_;  // with -t
   base::Fd put_session_;
   base::Fd take_session_;
   workspace::Manifest manifest_;

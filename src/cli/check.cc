@@ -9,12 +9,14 @@ base::Result<int> check(const World& world, const Parsed& parsed) {
   static constexpr int kBelowAdvice = 1;
   // Without a command it is the policy alone that is asked about.
   const bool asked = !parsed.words.empty() || !parsed.rest.empty();
-  const Invocation invocation = asked ? TRY(read_invocation(parsed)) : Invocation{};
   const plan::HostFacts host = TRY(host_facts(world));
   const policy::Effective effective = TRY(load_policy(world, parsed, host.size));
   for (const std::string& warning : effective.warnings) {
     print_error(world, "cerco: " + base::printable(warning) + "\n");
   }
+  const bool script = effective.policy.isolation.tier == policy::Tier::isolate;
+  Invocation invocation;
+  if (asked) invocation = TRY(script ? read_script(parsed) : read_invocation(parsed));
   const plan::Plan plan =
       TRY(make_plan(world, effective.policy, host, "", invocation.argv, Kind::one_command));
   print(world, parsed.has("--json") ? plan::to_json(plan) + "\n" : plan::explain(plan));

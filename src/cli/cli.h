@@ -106,18 +106,26 @@ struct Command {
 // The flags of policy_flags() followed by `more`.
 [[nodiscard]] std::vector<Flag> with_policy_flags(std::vector<Flag> more);
 
+// bad_input when a policy flag stands beside a run, whose policy it cannot shape.
+[[nodiscard]] base::Status want_no_policy_flags(const Parsed& parsed, std::string_view where);
+
 // The policy file of `--policy` (else the defaults) with every policy flag applied in its order.
 // Paths of
 // `--ro` and filesystem.read_only come back absolute and without symbolic links.
 [[nodiscard]] base::Result<policy::Effective> load_policy(const World& world, const Parsed& parsed,
                                                           const policy::HostSize& size);
+// The text of a policy file; an error, bad_input, begins with `where`.
+[[nodiscard]] base::Result<std::string> read_policy_file(const std::string& file,
+                                                         std::string_view where);
+// Makes the paths of filesystem.read_only absolute and without symbolic links.
+[[nodiscard]] base::Status resolve_read_only(policy::Policy& policy);
 // The values of environment.pass in the caller's environment; a name that is not set is left out,
 // and a value that looks like a credential is bad_input unless environment.plain names it.
 [[nodiscard]] base::Result<std::map<std::string, std::string>> passed_environment(
     const World& world, const policy::Policy& policy);
 // What the host can give, for this caller.
 [[nodiscard]] base::Result<plan::HostFacts> host_facts(const World& world);
-enum class Kind { one_command, session };
+enum class Kind { one_command, detached, session };
 // The policy's plan for `argv` (of a session: none) as `cerco run` makes it, with what
 // filesystem.hide names below the read-only paths of the host as it is now; edit_plan has been
 // applied.
@@ -171,6 +179,7 @@ base::Result<int> ps(const World& world, const Parsed& parsed);
 base::Result<int> kill(const World& world, const Parsed& parsed);
 base::Result<int> rm(const World& world, const Parsed& parsed);
 base::Result<int> cp(const World& world, const Parsed& parsed);
+base::Result<int> publish(const World& world, const Parsed& parsed);
 base::Result<int> check(const World& world, const Parsed& parsed);
 base::Result<int> gc(const World& world, const Parsed& parsed);
 base::Result<int> report(const World& world, const Parsed& parsed);
@@ -183,9 +192,12 @@ base::Result<int> credential_show(const World& world, const Parsed& parsed);
 base::Result<int> credential_revoke(const World& world, const Parsed& parsed);
 base::Result<int> credential_test(const World& world, const Parsed& parsed);
 base::Result<int> policy_show(const World& world, const Parsed& parsed);
+base::Result<int> policy_apply(const World& world, const Parsed& parsed);
 base::Result<int> policy_schema(const World& world, const Parsed& parsed);
 base::Result<int> policy_suggest(const World& world, const Parsed& parsed);
+base::Result<int> proxy(const World& world, const Parsed& parsed);
 base::Result<int> doctor(const World& world, const Parsed& parsed);
+base::Result<int> image_warm(const World& world, const Parsed& parsed);
 base::Result<int> why(const World& world, const Parsed& parsed);
 
 }  // namespace cli

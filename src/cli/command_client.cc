@@ -24,6 +24,7 @@ CommandOutcome CommandClient::run(const supervisor::Exec& request, std::uint64_t
     return status.has_value();
   };
   if (note(begin(request, limit)) && note(converse())) (void)note(streams_->drain(signals_.get()));
+  if (front_) front_->restore();
   if (streams_) {
     outcome_.stdout_bytes = streams_->stdout_bytes();
     outcome_.stderr_bytes = streams_->stderr_bytes();
@@ -36,17 +37,23 @@ base::Status CommandClient::begin(const supervisor::Exec& request, std::uint64_t
   const auto streams = streams_->far_ends();
   TRY_IN("exec", ask(channel_, request, streams));
   streams_->close_far_ends();
+  if (request.terminal) front_.emplace(TRY(Front::make(*world_)));
   return {};
 }
 
 base::Status CommandClient::converse() {
   std::vector<pollfd> polled;
   while (!over_) {
-    polled.assign({{signals_.get(), POLLIN, 0}, {channel_.fd(), POLLIN, 0}});
+    polled.assign({{signals_.get(), POLLIN, 0},
+                   {channel_.fd(), POLLIN, 0},
+                   {front_ ? front_->resized() : -1, POLLIN, 0}});
     streams_->watch(polled);
     (void)TRY(os::wait_for(polled, -1));
     if (polled[0].revents != 0) TRY(on_signal());
-    streams_->act(&polled[2]);
+    if (polled[2].revents != 0) {
+      TRY(ask(channel_, supervisor::Resize{TRY(front_->window())}, {}));
+    }
+    streams_->act(&polled[3]);
     if (streams_->over_limit() && !std::exchange(limit_told_, true)) {
       TRY(ask(channel_, supervisor::End{"output_limit"}, {}));
     }

@@ -8,6 +8,7 @@
 
 #include "cli/living.h"
 #include "cli/streams.h"
+#include "cli/terminal.h"
 #include "os/os.h"
 
 namespace cli {
@@ -43,6 +44,7 @@ class CommandClient {
   base::Fd signals_;
   ipc::Channel channel_;
   std::optional<Streams> streams_;
+  std::optional<Front> front_;  // with -t
   CommandOutcome outcome_;
   bool over_ = false;
   bool limit_told_ = false;

@@ -20,7 +20,7 @@ std::vector<Flag> run_flags() {
       {"--quiet", 0, "", "no block on standard error about what was refused"},
       {"--strict", 0, "", "refuse risks that isolation.accept does not name"},
       {"--interactive", 'i', "", "accepted and ignored: standard input is always passed on"},
-      {"--tty", 't', "", "give the command a terminal", Built::not_yet},
+      {"--tty", 't', "", "give the command a terminal, with ours in front of it"},
       {"--detach", 0, "",
        "print the run's id once the command has begun, and do not wait for its end"},
       kHelp,
@@ -44,8 +44,9 @@ std::vector<Flag> exec_flags() {
       {"--env", 0, "K=V|NAME", "a variable for it; NAME alone is copied from here"},
       {"--cwd", 0, "DIR", "its working folder"},
       {"--report", 0, "FILE|fd:N", "write the report of the command as JSON"},
+      {"--quiet", 0, "", "no line on standard error about the limit that ended it"},
       {"--interactive", 'i', "", "accepted and ignored: standard input is always passed on"},
-      {"--tty", 't', "", "give the command a terminal", Built::not_yet},
+      {"--tty", 't', "", "give the command a terminal, with ours in front of it"},
       kHelp,
   };
 }
@@ -73,7 +74,9 @@ std::vector<Command> make_commands() {
                  exec_flags(), Words::anywhere, kCommandStatus, exec});
   all.push_back({"attach",
                  "RUN",
-                 "print what a detached run has written and writes, to its end",
+                 "print what a detached run has written and writes, to its end; where it has a "
+                 "terminal, type "
+                 "at it (Ctrl-P Ctrl-Q leaves it)",
                  {kHelp},
                  Words::anywhere,
                  kCommandStatus,
@@ -94,8 +97,8 @@ std::vector<Command> make_commands() {
        2,
        kill});
   all.push_back({"rm",
-                 "RUN",
-                 "end a run if it lives, and remove its report and output",
+                 "RUN…",
+                 "end runs that live, and remove their reports and output",
                  {kHelp},
                  Words::anywhere,
                  2,
@@ -114,14 +117,26 @@ std::vector<Command> make_commands() {
                  Words::anywhere,
                  2,
                  cp});
-  all.push_back(later("publish", "RUN PORT[:HOSTPORT]", "make a port of a run reachable"));
+  all.push_back({"publish",
+                 "RUN PORT[:HOSTPORT]",
+                 "let 127.0.0.1 reach a server inside, until the run ends; prints the address",
+                 {kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 publish});
   all.push_back(later("diff", "RUN", "show what a run changed"));
   all.push_back(later("apply", "RUN [PATH]…", "carry a run's changes over to the host"));
   all.push_back(later("discard", "RUN", "drop a run's changes"));
-  all.push_back({"policy show", "[POLICY FLAGS]",
+  all.push_back({"policy show", "[RUN | POLICY FLAGS]",
                  "print the effective policy and where each value comes from",
                  with_policy_flags({kHelp, kJson}), Words::anywhere, 2, policy_show});
-  all.push_back(later("policy apply", "RUN", "change the policy of a run"));
+  all.push_back({"policy apply",
+                 "RUN FILE",
+                 "put another policy in force in a run that lives",
+                 {kHelp, kJson},
+                 Words::anywhere,
+                 2,
+                 policy_apply});
   all.push_back({"policy suggest",
                  "RUN",
                  "the narrowest rules for what a run was refused",
@@ -147,7 +162,7 @@ std::vector<Command> make_commands() {
       {"why", "URL [--method M] [--policy FILE | --run RUN]",
        "say which rule allows or denies a request",
        with_policy_flags({{"--method", 0, "M", "the request's method; default GET"},
-                          {"--run", 0, "RUN", "under the policy of a run", Built::not_yet},
+                          {"--run", 0, "RUN", "under the policy that is in force in a run"},
                           kHelp,
                           kJson}),
        Words::anywhere, 2, why});
@@ -225,8 +240,30 @@ std::vector<Command> make_commands() {
   all.push_back(later("image ls", "", "list images"));
   all.push_back(later("image rm", "NAME", "remove an image"));
   all.push_back(later("image commit", "RUN NAME", "make an image of a run's disk"));
-  all.push_back(later("image warm", "NAME", "make an image ready for quick starts"));
-  all.push_back(later("proxy", "", "run the gateway as a proxy by itself"));
+  all.push_back({"image warm",
+                 "host",
+                 "make the host's base an image for microVMs; again after each change of packages",
+                 {kHelp},
+                 Words::anywhere,
+                 2,
+                 image_warm});
+  all.push_back(
+      {"proxy",
+       "[--listen ADDRESS:PORT]… [--policy FILE] [--allow TARGET]…",
+       "serve the gateway alone, as a proxy for code that something else isolates",
+       {{"--policy", 0, "FILE", "the policy, TOML or JSON; without it the defaults hold"},
+        {"--set", 0, "KEY=VALUE", "one value of the policy, as network.mode=audit"},
+        {"--allow", 0, "TARGET", "HOST, HOST:PORT, https://HOST/PATH or preset:NAME"},
+        {"--listen", 0, "ADDRESS:PORT", "else 127.0.0.1:3128; HTTP, CONNECT and SOCKS5"},
+        {"--token-file", 0, "FILE", "the token that clients show; else a fresh one"},
+        {"--ca-out", 0, "FILE", "write the certificate that clients have to trust"},
+        {"--env-out", 0, "FILE", "write variables for the clients to a new file, one K=V a line"},
+        {"--report", 0, "FILE|fd:N", "write the report there at the end"},
+        kHelp,
+        kJson},
+       Words::anywhere,
+       2,
+       proxy});
   all.push_back({"version", "", "print the version", {kHelp, kJson}, Words::anywhere, 2, version});
   return all;
 }

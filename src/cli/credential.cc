@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "journal/journal.h"
+#include "journal/members.h"
 
 namespace cli {
 namespace {
@@ -23,6 +24,37 @@ std::string json_of(const std::string& run, const journal::CredentialHistory& on
   object.raw("binding", "{" + one.issued + "}").add("uses", one.uses);
   object.add("last_used", one.last_used).add("refused", one.refused);
   return object.add("revoked", one.revoked).text();
+}
+
+// The strings of a JSON array that holds nothing else, as our own lines have them.
+std::vector<std::string> strings_of(std::string_view json) {
+  std::vector<std::string> all;
+  for (std::size_t at = json.find('"'); at != std::string_view::npos; at = json.find('"', at)) {
+    std::size_t end = at + 1;
+    while (end < json.size() && json[end] != '"') end += json[end] == '\\' ? 2 : 1;
+    if (end >= json.size()) break;
+    all.push_back(journal::decode_string(json.substr(at, end + 1 - at)));
+    at = end + 1;
+  }
+  return all;
+}
+
+// "hosts api.test; methods GET, POST; paths /v1/**; uses 100".
+std::string binding_text(const journal::CredentialHistory& one) {
+  const auto members = journal::Members::parse(one.issued);
+  if (!members) return one.issued;
+  std::vector<std::string> parts;
+  for (const char* key : {"hosts", "methods", "paths"}) {
+    const auto texts = strings_of(members->raw(key));
+    if (!texts.empty()) parts.push_back(std::string(key) + " " + base::join(texts, ", "));
+  }
+  if (const auto lifetime = members->number("lifetime_ms")) {
+    parts.push_back("lifetime " + policy::duration_text(*lifetime));
+  }
+  if (const auto uses = members->number("uses")) {
+    parts.push_back("uses at most " + std::to_string(*uses));
+  }
+  return base::join(parts, "; ");
 }
 
 struct Row {
@@ -75,7 +107,7 @@ base::Result<int> credential_show(const World& world, const Parsed& parsed) {
   if (parsed.has("--json")) return 0;
   for (const Row& row : rows) {
     print(world, fmt::format("{}: {}\n", base::printable(row.credential.name),
-                             base::printable(row.credential.issued)));
+                             base::printable(binding_text(row.credential))));
   }
   return 0;
 }

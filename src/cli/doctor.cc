@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/cli.h"
+#include "host/machine.h"
 #include "plan/abilities.h"
 
 namespace cli {
@@ -34,8 +35,9 @@ std::string json_of(const std::vector<plan::Ability>& abilities) {
 
 base::Result<int> doctor(const World& world, const Parsed& parsed) {
   TRY(want_words("doctor", parsed, 0, "[POLICY FLAGS]"));
-  const plan::HostFacts host = TRY(host_facts(world));
+  plan::HostFacts host = TRY(host_facts(world));
   const policy::Effective effective = TRY(load_policy(world, parsed, host.size));
+  TRY(host::look_for_machine(effective.policy, host));
   const auto tiers = plan::tier_abilities(effective.policy, host);
   const auto protections = plan::protection_abilities(effective.policy, host);
   const std::string asked(

@@ -8,6 +8,8 @@
 #include "cli/command_client.h"
 #include "cli/living.h"
 #include "cli/report_file.h"
+#include "cli/terminal.h"
+#include "supervisor/ending.h"
 #include "supervisor/run_report.h"
 
 namespace cli {
@@ -40,6 +42,8 @@ base::Result<supervisor::Exec> read_request(const World& world, const Parsed& pa
     request.timeout_ms = given.policy.limits.wall_ms;
     if (request.timeout_ms == 0) return base::bad_input("--timeout", "0", "more than nothing");
   }
+  request.terminal = TRY(wanted_terminal(world, parsed, Seat::needed));
+  if (request.terminal) pass_terminal_kind(world, request.env);
   if (base::encode(supervisor::FromClient(request)).size() > kMaxArguments) {
     return base::bad_input(
         "exec", "its arguments and variables take too many bytes",
@@ -74,6 +78,10 @@ base::Result<int> exec(const World& world, const Parsed& parsed) {
   CommandClient client = TRY(CommandClient::make(world, std::move(reached.channel)));
   const CommandOutcome outcome = client.run(request, run.output);
   for (const base::Error& failure : outcome.failures) print_error(world, failure);
+  if (const std::string why = supervisor::why_ended(outcome.ending, outcome.limits_hit);
+      !why.empty() && !parsed.has("--quiet")) {
+    print_error(world, "cerco: " + why + "\n");
+  }
   const auto written = write_report(file, run, started, outcome);
   if (!written) print_error(world, written.error());
   const bool failed = !written || !outcome.failures.empty();

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view kRoot = "/workspace";
 constexpr std::size_t kMaxName = 64;
+constexpr off_t kMostScript = 8 << 20;  // as isolate/isolate.h has it
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kByExtension = {
     {{".py", "python3"}, {".js", "node"}, {".sh", "sh"}}};
@@ -21,9 +22,21 @@ bool exists(const std::string& path) {
   return os::open(path, O_PATH, 0).has_value();
 }
 
+// As it would be typed at a shell.
+std::string quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:=,@%+").contains(c);
+  });
+  if (plain) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return base::printable(out + "'");
+}
+
 std::string command_form(const std::vector<std::string>& words) {
   std::vector<std::string> shown;
-  for (const std::string& word : words) shown.push_back(base::printable(word));
+  for (const std::string& word : words) shown.push_back(quoted(word));
   return "to run a command: cerco run -- " + base::join(shown, " ");
 }
 
@@ -73,6 +86,42 @@ base::Result<Invocation> read_invocation(const Parsed& parsed) {
         "expected cerco run [FLAGS] -- CMD [ARG]… or cerco run [FLAGS] FILE [ARG]…");
   }
   return Invocation{parsed.rest, std::nullopt};
+}
+
+base::Result<Invocation> read_script(const Parsed& parsed) {
+  for (const std::string flag : {"--in", "--out", "--ro"}) {
+    if (!parsed.has(flag)) continue;
+    return base::bad_input(flag, "a script in the isolate tier has no files",
+                           "standard input and output, or another tier");
+  }
+  const std::vector<std::string>& words = parsed.words.empty() ? parsed.rest : parsed.words;
+  if (words.empty()) {
+    return base::bad_input("run", "nothing to run",
+                           "expected cerco run --tier isolate [FLAGS] -- SCRIPT [ARG]…");
+  }
+  const std::string where = "run: " + base::printable(words[0]);
+  const auto fd = os::open(words[0], O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+  if (!fd) {
+    return base::bad_input(
+        where, fd.error().number == ENOENT ? "no such file on this host" : "cannot be read",
+        "a script; in the isolate tier the command is a file of JavaScript on this host");
+  }
+  const auto status = TRY(os::fstat(fd->get(), words[0]));
+  const bool named =
+      words[0].ends_with(".js") || words[0].ends_with(".mjs") || words[0].ends_with(".cjs");
+  if (!S_ISREG(status.st_mode) || !named) {
+    return base::bad_input(where, "is no file of JavaScript (.js, .mjs, .cjs)",
+                           "one, or another tier");
+  }
+  if (status.st_size > kMostScript) {
+    return base::bad_input(where, "is larger than 8 MiB",
+                           "a smaller script, its data on standard input");
+  }
+  Invocation invocation;
+  invocation.file = TRY(workspace::incoming(words[0], "", kRoot));
+  invocation.argv.push_back(invocation.file->path);
+  invocation.argv.insert(invocation.argv.end(), words.begin() + 1, words.end());
+  return invocation;
 }
 
 base::Result<std::vector<workspace::Incoming>> read_incoming(const Parsed& parsed) {

@@ -23,6 +23,10 @@ struct Invocation {
 // the form that would do.
 [[nodiscard]] base::Result<Invocation> read_invocation(const Parsed& parsed);
 
+// In the isolate tier: SCRIPT ARG…, with or without `--`. The script is brought along and its words
+// are what the engine gets. bad_input for what is no script, and for flags that speak of files.
+[[nodiscard]] base::Result<Invocation> read_script(const Parsed& parsed);
+
 // Every `--in SRC[:DEST]`. The text as a whole is SRC when it names something that exists.
 [[nodiscard]] base::Result<std::vector<workspace::Incoming>> read_incoming(const Parsed& parsed);
 

@@ -16,6 +16,28 @@ cli::Parsed words(Words given) {
   return {.flags = {}, .words = std::move(given)};
 }
 
+TEST(Invocation, InAnIsolateTheCommandIsAScriptOfTheHost) {
+  const Folder host;
+  const std::string source = host.write("a.js", "1");
+  for (const bool dashes : {false, true}) {
+    cli::Parsed parsed;
+    (dashes ? parsed.rest : parsed.words) = {source, "x", "--y"};
+    parsed.dashes = dashes;
+    const auto got = cli::read_script(parsed);
+    ASSERT_TRUE(got) << got.error().line();
+    EXPECT_EQ(got->argv, (Words{"a.js", "x", "--y"}));
+    ASSERT_TRUE(got->file);
+    EXPECT_EQ(got->file->source, source);
+    EXPECT_FALSE(got->file->executable);
+  }
+  for (const std::string& wrong : {host.write("a.py", "1"), host.at("none.js"), host.path()}) {
+    const auto got = cli::read_script(words({wrong}));
+    ASSERT_FALSE(got) << wrong;
+    EXPECT_EQ(got.error().kind, base::Kind::bad_input);
+  }
+  EXPECT_FALSE(cli::read_script(cli::Parsed{}));
+}
+
 TEST(Invocation, AFileStartsByShebangElseByExtension) {
   const Folder host;
   struct Row {

@@ -28,7 +28,9 @@ base::Status await_done(const ipc::Channel& channel) {
   const auto answer = TRY(hear(channel));
   if (std::holds_alternative<supervisor::Done>(answer)) return {};
   if (const auto* failed = std::get_if<supervisor::StartFailed>(&answer)) {
-    const auto kind = failed->status == 2 ? base::Kind::bad_input : base::Kind::system;
+    const auto kind = failed->status == 2   ? base::Kind::bad_input
+                      : failed->status == 1 ? base::Kind::missing
+                                            : base::Kind::system;
     return std::unexpected(base::Error{kind, 0, failed->message, {}, {}});
   }
   return base::fail(base::Kind::peer, "supervisor", "answered something else", {});

@@ -153,7 +153,15 @@ base::Result<int> log(const World& world, const Parsed& parsed) {
 
 base::Result<int> log_show(const World& world, const Parsed& parsed) {
   TRY(want_words("log show", parsed, 1, "ID"));
-  const std::string line = TRY(journal::event(journal_dir(world), parsed.words[0]));
+  std::string id = parsed.words[0];
+  // RUN of RUN:NUMBER may be a name or the start of an id, as everywhere.
+  const std::size_t colon = id.rfind(':');
+  const std::string run = id.substr(0, colon);
+  const bool numbered = colon != std::string::npos && base::parse_number(id.substr(colon + 1));
+  if (numbered && run != "host" && !is_run_id(run)) {
+    id = TRY(find_journal(world, run)) + id.substr(colon);
+  }
+  const std::string line = TRY(journal::event(journal_dir(world), id));
   print(world, parsed.has("--json") ? line + "\n" : journal::describe_whole(line));
   return 0;
 }

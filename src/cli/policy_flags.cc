@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/presets.h"
 #include "host/host.h"
+#include "host/machine.h"
 #include "os/caller.h"
 #include "os/os.h"
 #include "workspace/workspace.h"
@@ -13,15 +14,6 @@ namespace cli {
 namespace {
 
 constexpr std::size_t kMaxPolicy = 1 << 20;
-
-base::Result<std::string> read_policy(const std::string& file) {
-  auto text = os::read_file(file, kMaxPolicy);
-  if (text) return text;
-  base::Error error = std::move(text).error();
-  error.kind = base::Kind::bad_input;
-  error.where = "--policy " + base::printable(file);
-  return std::unexpected(std::move(error));
-}
 
 // `--tier`, `--set`, … as changes in the order in which they were given.
 std::vector<policy::Override> overrides(const Parsed& parsed) {
@@ -50,6 +42,22 @@ base::Result<std::string> resolved(const std::string& path, const std::string& w
 
 }  // namespace
 
+base::Result<std::string> read_policy_file(const std::string& file, std::string_view where) {
+  auto text = os::read_file(file, kMaxPolicy);
+  if (text) return text;
+  base::Error error = std::move(text).error();
+  error.kind = base::Kind::bad_input;
+  error.where = base::printable(where);
+  return std::unexpected(std::move(error));
+}
+
+base::Status resolve_read_only(policy::Policy& policy) {
+  for (std::string& path : policy.filesystem.read_only) {
+    path = TRY(resolved(path, "filesystem.read_only:"));
+  }
+  return {};
+}
+
 std::vector<Flag> policy_flags() {
   return {
       {"--policy", 0, "FILE", "the policy, TOML or JSON; without it the defaults hold"},
@@ -64,6 +72,16 @@ std::vector<Flag> policy_flags() {
   };
 }
 
+base::Status want_no_policy_flags(const Parsed& parsed, std::string_view where) {
+  for (const Flag& flag : policy_flags()) {
+    if (!parsed.has(flag.name)) continue;
+    return base::bad_input(std::string(where),
+                           std::string(flag.name) + " beside a run, which has its own policy",
+                           "expected one of the two");
+  }
+  return {};
+}
+
 std::vector<Flag> with_policy_flags(std::vector<Flag> more) {
   std::vector<Flag> all = policy_flags();
   all.insert(all.end(), more.begin(), more.end());
@@ -74,12 +92,12 @@ base::Result<policy::Effective> load_policy(const World& world, const Parsed& pa
                                             const policy::HostSize& size) {
   const auto file = parsed.value("--policy");
   std::string text;
-  if (file) text = TRY(read_policy(*file));
+  if (file) text = TRY(read_policy_file(*file, "--policy " + *file));
   const auto changes = overrides(parsed);
   policy::Effective effective =
       TRY(policy::parse(text, file.value_or("(defaults)"), changes, size, preset_source(world)));
+  TRY(resolve_read_only(effective.policy));
   std::vector<std::string>& read_only = effective.policy.filesystem.read_only;
-  for (std::string& path : read_only) path = TRY(resolved(path, "filesystem.read_only:"));
   for (const std::string& path : parsed.values("--ro")) {
     read_only.push_back(TRY(resolved(path, "--ro")));
     effective.origins["filesystem.read_only"] = "--ro";
@@ -119,8 +137,12 @@ base::Result<plan::Plan> make_plan(const World& world, const policy::Policy& pol
                          .argv = std::move(argv),
                          .cwd = "",
                          .caller_env = TRY(passed_environment(world, policy)),
-                         .session = kind == Kind::session};
-  plan::Plan plan = TRY(plan::make(policy, host, ask, base::random_base32));
+                         .session = kind == Kind::session,
+                         .detached = kind == Kind::detached};
+  plan::HostFacts facts = host;
+  if (host::may_take_machine(policy, facts)) TRY(host::look_for_machine(policy, facts));
+  if (plan::may_use_gvisor(policy)) TRY(host::ask_runsc(facts));
+  plan::Plan plan = TRY(plan::make(policy, facts, ask, base::random_base32));
   const policy::Filesystem& files = plan.policy.filesystem;
   TRY(plan::hide(
       plan, TRY(workspace::hidden_below(files.read_only, files.hide, workspace::kMostSearched))));

@@ -11,13 +11,15 @@
 #include "cli/places.h"
 #include "cli/report_file.h"
 #include "cli/report_text.h"
+#include "cli/roots.h"
 #include "cli/secrets.h"
+#include "cli/terminal.h"
+#include "supervisor/ending.h"
 
 namespace cli {
 namespace {
 
 constexpr int kCercoFailed = 125;
-constexpr std::size_t kMaxRoots = 8 << 20;
 // Argv and environment travel to init in one frame, where the seccomp filter has the rest.
 constexpr std::size_t kMaxArguments = frame::kMaxFrame - (std::size_t{28} << 10);
 
@@ -56,20 +58,6 @@ base::Status check_risks(const Parsed& parsed, const plan::Plan& plan) {
                     "name it in isolation.accept, or use a tier that is advised");
 }
 
-// The authorities that upstream certificates are judged by; nothing where no TLS is ended.
-base::Result<base::Fd> open_roots(const plan::HostFacts& host, const plan::Plan& plan) {
-  std::string roots;
-  if (plan.terminates || !plan.policy.credentials.empty()) {
-    std::vector<std::string> files = plan.policy.network.ca;
-    if (!host.roots_file.empty()) files.insert(files.begin(), host.roots_file);
-    for (const std::string& file : files) {
-      roots += TRY_IN("roots", os::read_file(file, kMaxRoots));
-      if (!roots.ends_with('\n')) roots += '\n';
-    }
-  }
-  return os::sealed_memfd("cerco-roots", roots);
-}
-
 base::Result<Files> open_files(const World& world, const Parsed& parsed,
                                const Invocation& invocation, const ReportFile& report) {
   Files files;
@@ -100,9 +88,12 @@ base::Result<Files> open_files(const World& world, const Parsed& parsed,
 enum class Form { run, start };
 
 // Whether the caller stays, and what it cannot have when it does not.
-base::Result<Part> part_of(const Parsed& parsed, Form form, const ReportFile& report) {
+base::Result<Part> part_of(const World& world, const Parsed& parsed, Form form,
+                           const ReportFile& report) {
   Part part;
-  if (form == Form::run && !parsed.has("--detach")) return part;
+  const bool stays = form == Form::run && !parsed.has("--detach");
+  part.terminal = TRY(wanted_terminal(world, parsed, stays ? Seat::needed : Seat::optional));
+  if (stays) return part;
   const std::string where = form == Form::start ? "start" : "run --detach";
   if (parsed.has("--out")) {
     return base::bad_input(where, "nobody is there at the end to bring --out's files out",
@@ -119,18 +110,25 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, Form f
                                 const ReportFile& report, std::optional<plan::Plan>& plan) {
   const std::string name = parsed.value("--name").value_or("");
   if (parsed.has("--name")) TRY(check_name(name));
-  Part part = TRY(part_of(parsed, form, report));
-  const Invocation invocation = form == Form::run ? TRY(read_invocation(parsed)) : Invocation{};
+  Part part = TRY(part_of(world, parsed, form, report));
   const plan::HostFacts host = TRY(host_facts(world));
   const policy::Effective effective = TRY(load_policy(world, parsed, host.size));
   for (const std::string& warning : effective.warnings) {
     print_error(world, "cerco: " + base::printable(warning) + "\n");
   }
-  plan = TRY(make_plan(world, effective.policy, host, name, invocation.argv,
-                       form == Form::start ? Kind::session : Kind::one_command));
+  const bool script = effective.policy.isolation.tier == policy::Tier::isolate;
+  Invocation invocation;
+  if (form == Form::run) {
+    invocation = TRY(script ? read_script(parsed) : read_invocation(parsed));
+  }
+  const Kind kind = form == Form::start      ? Kind::session
+                    : parsed.has("--detach") ? Kind::detached
+                                             : Kind::one_command;
+  plan = TRY(make_plan(world, effective.policy, host, name, invocation.argv, kind));
+  if (part.terminal) pass_terminal_kind(world, plan->command.env);
   TRY(check_risks(parsed, *plan));
   TRY(check_size(plan->command));
-  if (form == Form::run) {
+  if (form == Form::run && !script) {
     if (auto problem = check_command(world, *plan)) {
       return not_started(problem->status, std::move(problem->error));
     }
@@ -150,7 +148,7 @@ base::Result<Outcome> carry_out(const World& world, const Parsed& parsed, Form f
   Outcome outcome =
       attached.run(*plan, std::move(files), std::move(part), std::move(roots), std::move(secrets));
   // A path of the host is what a person most likely meant, and what is missed most often.
-  if (outcome.ending.kind == supervisor::EndingKind::exited && outcome.status != 0) {
+  if (!script && outcome.ending.kind == supervisor::EndingKind::exited && outcome.status != 0) {
     for (auto& hint : hints_of_arguments(*plan, brought)) outcome.notes.push_back(std::move(hint));
   }
   return outcome;
@@ -165,6 +163,10 @@ void settle_status(Outcome& outcome) {
 void tell(const World& world, const Parsed& parsed, const Outcome& outcome) {
   for (const base::Error& failure : outcome.failures) print_error(world, failure);
   if (parsed.has("--quiet")) return;
+  if (const std::string why = supervisor::why_ended(outcome.ending, outcome.limits_hit);
+      !why.empty()) {
+    print_error(world, "cerco: " + why + "\n");
+  }
   for (const std::string& note : outcome.notes) print_error(world, "cerco: " + note + "\n");
   print_error(world, refusal_block(outcome.summary));
 }

@@ -8,6 +8,7 @@
 
 #include "cli/executables.h"
 #include "os/os.h"
+#include "policy/upstream_proxy.h"
 
 namespace cli {
 namespace {
@@ -167,6 +168,20 @@ base::Status check_not_let_in(const World& world, const policy::Policy& policy,
 
 }  // namespace
 
+base::Result<base::Fd> open_secret(const World& world, const policy::Policy& policy,
+                                   const std::string& name, const policy::Source& source) {
+  policy::Credential credential;
+  credential.name = name;
+  credential.source = source;
+  std::string secret = TRY(read_secret(world, credential));
+  auto sealed = seal(credential, secret);
+  const auto apart =
+      sealed ? check_not_let_in(world, policy, credential, line_of(secret)) : base::Status();
+  base::wipe(secret);
+  TRY(apart);
+  return sealed;
+}
+
 base::Result<std::vector<base::Fd>> open_secrets(const World& world, const policy::Policy& policy) {
   std::vector<base::Fd> all;
   for (const policy::Credential& credential : policy.credentials) {
@@ -177,6 +192,9 @@ base::Result<std::vector<base::Fd>> open_secrets(const World& world, const polic
     base::wipe(secret);
     TRY(apart);
     all.push_back(TRY(std::move(sealed)));
+  }
+  if (const auto source = policy::proxy_password(policy.network.upstream_proxy)) {
+    all.push_back(TRY(open_secret(world, policy, "network.upstream_proxy", *source)));
   }
   return all;
 }

@@ -9,7 +9,8 @@
 
 namespace cli {
 
-// One sealed memfd a credential, in the policy's order. `env`: the variable must be set. `file`: a
+// One sealed memfd a credential, in the policy's order, and behind them one with the password of
+// network.upstream_proxy where it has one. `env`: the variable must be set. `file`: a
 // regular file of the caller's own or root's, closed to group and others. `systemd`: such a file of
 // that name in $CREDENTIALS_DIRECTORY.
 // `command`: run as the caller with the caller's environment, for at most half a minute; it must
@@ -18,5 +19,10 @@ namespace cli {
 // holds a secret.
 [[nodiscard]] base::Result<std::vector<base::Fd>> open_secrets(const World& world,
                                                                const policy::Policy& policy);
+
+// One other secret of the caller's, held to the same rules; `name` is for messages.
+[[nodiscard]] base::Result<base::Fd> open_secret(const World& world, const policy::Policy& policy,
+                                                 const std::string& name,
+                                                 const policy::Source& source);
 
 }  // namespace cli

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cli/cli.h"
+#include "cli/run_policy.h"
 #include "http/request.h"
 #include "os/interfaces.h"
 
@@ -242,7 +243,10 @@ base::Result<int> why(const World& world, const Parsed& parsed) {
   TRY(want_words("why", parsed, 1, "URL [--method M] [POLICY FLAGS]"));
   const std::string method = parsed.value("--method").value_or("GET");
   Asked asked = TRY(read_url(parsed.words[0], method));
-  const policy::Effective effective = TRY(load_policy(world, parsed, {}));
+  const auto run = parsed.value("--run");
+  if (run) TRY(want_no_policy_flags(parsed, "why --run"));
+  const policy::Effective effective =
+      run ? TRY(effective_of_run(world, *run)) : TRY(load_policy(world, parsed, {}));
   Answer result = answer(effective, asked);
   TRY(judge_own(asked.request, result));
   print(world, parsed.has("--json") ? json_of(asked, result) : text_of(asked, result));

@@ -64,6 +64,7 @@ inline constexpr std::uint32_t kBrokerId = 1879044097;
 inline constexpr std::uint32_t kJournalId = 1879044098;
 inline constexpr std::uint32_t kTunnelId = 1879044099;
 inline constexpr std::uint32_t kMinterId = 1879044100;
+inline constexpr std::uint32_t kPublisherId = 1879044101;
 
 // --- Capabilities ------------------------------------------------------------------------------
 
@@ -107,10 +108,16 @@ inline constexpr Capabilities kNone = 0;
 // For the workload; the words of isolation.seccomp, `standard` being "default". `strict` starts no
 // program: what runs under it was loaded before. `strict_program` is the same for a program that is
 // executed: one process with one thread, which reads files and computes.
-enum class Profile { strict, standard, debug, browser, strict_program };
+// `vmm` is for a machine monitor in its box: it is executed, has threads and serves the descriptors
+// that it was given; it makes no socket and no process. `isolate` is for the V8 engine of the
+// isolate tier, whose own exec (execveat(2) of descriptor kIsolateProgram) is the last that it lets
+// through.
+enum class Profile { strict, standard, debug, browser, strict_program, vmm, isolate };
+inline constexpr int kIsolateProgram = 1000;
 // For our own processes; `files` serves a file session inside the sandbox, `tunnel` is either end
-// of a tunnel.
-enum class Own { gateway, broker, journal, files, tunnel, minter };
+// of a tunnel, `connection` carries one connection to a server inside, `publisher` those of one
+// port on the host's side, `minter` asks token endpoints for the broker.
+enum class Own { gateway, broker, journal, files, tunnel, connection, publisher, minter };
 
 using Filter = std::vector<sock_filter>;
 enum class Arch { x86_64, aarch64 };

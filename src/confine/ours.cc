@@ -69,6 +69,11 @@ constexpr std::string_view kFiles[] = {"fchmod",     "fstatfs",   "getdents64", 
                                        "recvfrom",   "sendto",    "umask"};
 // Carries bytes between descriptors that it was given, and makes pipes and pairs of sockets.
 constexpr std::string_view kTunnel[] = {"getsockopt", "shutdown", "socketpair"};
+// Copies between two sockets that it has.
+constexpr std::string_view kConnection[] = {"recvfrom", "sendto", "shutdown"};
+// The same, for sockets that it accepts.
+constexpr std::string_view kPublisher[] = {"accept4",    "recvfrom",   "sendto",
+                                           "setsockopt", "getsockopt", "shutdown"};
 // Looking at paths by the C library for things that it can do without (time zones, locales,
 // settings).
 constexpr std::string_view kPaths[] = {
@@ -91,6 +96,10 @@ Names names(Own own) {
       return kFiles;
     case Own::tunnel:
       return kTunnel;
+    case Own::connection:
+      return kConnection;
+    case Own::publisher:
+      return kPublisher;
     case Own::minter:
       return kMinter;
   }
@@ -162,7 +171,8 @@ Filter filter(Own own, Arch arch, Build build) {
   Listing listing(table, arch);
   listing.put_all(kPaths, error(EACCES));
   listing.put_all(kAll, kAllow);
-  if (own != Own::files && own != Own::tunnel) listing.put_all(kWaiting, kAllow);
+  const bool waits = own != Own::files && own != Own::tunnel && own != Own::connection;
+  if (waits) listing.put_all(kWaiting, kAllow);
   listing.put("mmap", no_execution());
   listing.put("mprotect", no_execution());
   listing.put("fcntl", fcntl_rules());

@@ -20,8 +20,8 @@
 namespace confine {
 namespace {
 
-constexpr std::array kOurs = {Own::gateway, Own::broker, Own::journal,
-                              Own::files,   Own::tunnel, Own::minter};
+constexpr std::array kOurs = {Own::gateway, Own::broker,     Own::journal,   Own::files,
+                              Own::tunnel,  Own::connection, Own::publisher, Own::minter};
 constexpr std::uint32_t kMachine = AUDIT_ARCH_X86_64;
 using Args = std::array<std::uint64_t, 6>;
 
@@ -80,7 +80,8 @@ TEST(OwnFilter, memory_never_becomes_executable) {
 }
 
 TEST(OwnFilter, only_gateway_and_minter_make_sockets_and_only_for_the_internet) {
-  for (const Own own : {Own::broker, Own::journal, Own::files, Own::tunnel}) {
+  for (const Own own :
+       {Own::broker, Own::journal, Own::files, Own::tunnel, Own::connection, Own::publisher}) {
     for (const std::uint64_t family : {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK}) {
       EXPECT_FALSE(allows(release(own), SYS_socket, {family, SOCK_STREAM, 0, 0, 0, 0}));
     }

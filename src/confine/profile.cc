@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/prctl.h>
+#include <sched.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -311,8 +312,34 @@ void add_program(Table& table, Arch arch) {
   put("openat2", {{}, kAbsent});
 }
 
+// What a machine monitor does besides: memory of the guest, its disks and ports, and waiting.
+constexpr std::string_view kVmm[] = {
+    "epoll_create1", "epoll_ctl",  "epoll_pwait",    "epoll_wait",      "eventfd2",
+    "fallocate",     "fdatasync",  "fsync",          "ftruncate",       "getpeername",
+    "getsockname",   "getsockopt", "memfd_create",   "pwrite64",        "pwritev",
+    "recvfrom",      "recvmsg",    "sendmsg",        "sendto",          "setsockopt",
+    "shutdown",      "signalfd4",  "timerfd_create", "timerfd_gettime", "timerfd_settime"};
+
+// Threads of this process, and no process.
+Decision thread_rules() {
+  constexpr std::uint32_t kThread = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
+  return {{{{masked(0, kThread | kNamespacesOfClone, {kThread})}, kAllow}}, kRefuse};
+}
+
+void add_vmm(Table& table, Arch arch) {
+  const auto put = [&](std::string_view name, Decision decision) {
+    if (const auto number = number_of(name, arch)) table.calls[*number] = std::move(decision);
+  };
+  for (const std::string_view name : kVmm) put(name, {{}, kAllow});
+  put("clone", thread_rules());
+  // Nothing is made or cut; what may be written at all is Landlock's to say.
+  constexpr std::uint32_t kTmpFile = 020000000;
+  put("openat", {{{{masked(2, O_CREAT | O_TRUNC | kTmpFile, {0})}, kAllow}}, kRefuse});
+}
+
 bool is_strict(Profile profile) {
-  return profile == Profile::strict || profile == Profile::strict_program;
+  return profile == Profile::strict || profile == Profile::strict_program ||
+         profile == Profile::vmm;
 }
 
 }  // namespace
@@ -337,6 +364,7 @@ Filter filter(Profile profile) {
 }
 
 Filter filter(Profile profile, Arch arch) {
+  if (profile == Profile::isolate) return compile(isolate_table(arch), arch);
   Table table{kRefuse, kAbsent};
   for (const Call& call : calls()) {
     const int number = call.number(arch);
@@ -349,7 +377,8 @@ Filter filter(Profile profile, Arch arch) {
   for (const std::string_view name : more) {
     if (const auto number = number_of(name, arch)) table.calls[*number] = Decision{{}, kAllow};
   }
-  if (profile == Profile::strict_program) add_program(table, arch);
+  if (profile == Profile::strict_program || profile == Profile::vmm) add_program(table, arch);
+  if (profile == Profile::vmm) add_vmm(table, arch);
   return compile(table, arch);
 }
 

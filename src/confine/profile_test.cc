@@ -1,11 +1,14 @@
 // Every filter for workloads, over every number, architecture and edge argument, against a decision
 // that is written a second time here, from standard_calls.txt and the kernel's own headers.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <fstream>
 #include <map>
 #include <set>
@@ -457,6 +460,27 @@ TEST(Evaluate, what_the_kernel_would_refuse_kills) {
   EXPECT_EQ(evaluate(far_jump, 0, 0, none), kKilled);
   const Filter accumulator = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, 0}, {BPF_RET | BPF_A, 0, 0, 0}};
   EXPECT_EQ(evaluate(accumulator, 7, 0, none), 7U);
+}
+
+// A machine monitor: threads, but neither processes nor sockets, and nothing is created.
+TEST(VmmProfile, MakesNoProcessNoSocketAndNoFile) {
+  const Filter program = filter(Profile::vmm, Arch::x86_64);
+  const auto verdict = [&](std::uint32_t number, const Args& args) {
+    return evaluate(program, number, AUDIT_ARCH_X86_64, args);
+  };
+  constexpr std::uint64_t kThread = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND | CLONE_FS;
+  EXPECT_EQ(verdict(56, {kThread}), kAllowed);
+  EXPECT_EQ(verdict(56, {SIGCHLD}), gives(EPERM));
+  EXPECT_EQ(verdict(56, {kThread | CLONE_NEWUSER}), gives(EPERM));
+  EXPECT_EQ(verdict(435, {}), gives(ENOSYS));  // clone3, whose flags lie in memory
+  for (const std::uint32_t number : {41U, 42U, 49U, 53U, 57U, 58U, 101U, 165U, 272U, 308U, 425U}) {
+    EXPECT_NE(verdict(number, {}), kAllowed) << number;  // socket, connect, bind, fork, mount, …
+  }
+  EXPECT_EQ(verdict(257, {0, 0, O_RDWR}), kAllowed);
+  EXPECT_EQ(verdict(257, {0, 0, O_RDWR | O_CREAT}), gives(EPERM));
+  for (const std::uint32_t number : {0U, 1U, 9U, 16U, 17U, 18U, 46U, 47U, 202U}) {
+    EXPECT_EQ(verdict(number, {}), kAllowed) << number;  // read, write, mmap, ioctl, pread, …
+  }
 }
 
 }  // namespace

@@ -73,6 +73,8 @@ struct Call {
 // The number of a call on an architecture; nullopt where there is none. The name must be in
 // calls().
 [[nodiscard]] std::optional<std::size_t> number_of(std::string_view name, Arch arch);
+// What Profile::isolate is made of.
+[[nodiscard]] Table isolate_table(Arch arch);
 // Sockets without a way to anything but TCP, UDP, Unix peers and the routing netlink.
 [[nodiscard]] Decision socket_rules();
 // Flags of clone(2) and unshare(2) that make namespaces. CLONE_NEWTIME shares its bit with clone's

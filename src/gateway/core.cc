@@ -24,9 +24,27 @@ std::string to_string(Way way) {
 Connection::Connection(Core& shared, base::Fd socket)
     : core(shared),
       id(++shared.last_connection),
-      client(std::make_shared<Stream>(shared.io, std::move(socket), wake)),
+      conn(id),
+      client(std::make_shared<SocketStream>(shared.io, std::move(socket), wake)),
       place_(shared.connections.insert(shared.connections.end(), this)),
       deadline_(Clock::now() + shared.limits.first_bytes) {}
+
+Connection::Connection(Connection& parent)
+    : core(parent.core),
+      id(++core.last_connection),
+      conn(parent.conn),
+      way(parent.way),
+      parent_(&parent),
+      place_(core.connections.insert(core.connections.end(), this)),
+      deadline_(Clock::now() + core.limits.head) {}
+
+void Connection::uses(const std::string& credential) {
+  credentials.push_back(credential);
+  if (parent_ != nullptr &&
+      std::ranges::find(parent_->credentials, credential) == parent_->credentials.end()) {
+    parent_->credentials.push_back(credential);
+  }
+}
 
 Connection::~Connection() {
   for (const auto& stream : {client, upstream}) {
@@ -40,6 +58,22 @@ Connection::~Connection() {
 void Connection::stop() {
   stopped_ = true;
   wake.notify();
+}
+
+void Connection::revoke() {
+  revoked_ = true;
+  stop();
+}
+
+std::string Connection::end_problem() const {
+  if (core.cut) return "cut";
+  return revoked_ ? "policy" : "idle";
+}
+
+std::vector<std::shared_ptr<Used>> Core::make_used(const policy::Policy& policy) {
+  std::vector<std::shared_ptr<Used>> all(policy.egress.size());
+  for (auto& used : all) used = std::make_shared<Used>();
+  return all;
 }
 
 asio::awaitable<bool> Connection::pause() {
@@ -90,17 +124,21 @@ asio::awaitable<int> Connection::handshake(Stream& stream) {
 
 namespace {
 
+// A stopped connection may end, and leave the list, before stop() returns.
+void stop_each(Core& core, const std::vector<std::uint64_t>& ids, void (Connection::*stop)()) {
+  for (const std::uint64_t id : ids) {
+    const auto found = std::ranges::find(core.connections, id, &Connection::id);
+    if (found != core.connections.end()) ((*found)->*stop)();
+  }
+}
+
 template <class Which>
 void stop_if(Core& core, Which which) {
-  // A stopped connection may end, and leave the list, before stop() returns.
   std::vector<std::uint64_t> ids;
   for (const Connection* connection : core.connections) {
     if (!connection->stopped() && which(*connection)) ids.push_back(connection->id);
   }
-  for (const std::uint64_t id : ids) {
-    const auto found = std::ranges::find(core.connections, id, &Connection::id);
-    if (found != core.connections.end()) (*found)->stop();
-  }
+  stop_each(core, ids, &Connection::stop);
 }
 
 }  // namespace
@@ -120,6 +158,13 @@ void stop_users(Core& core, std::string_view credential) {
       return credential.empty() || used == credential;
     });
   });
+}
+
+void revoke_all(Core& core, const std::vector<Connection*>& connections) {
+  std::vector<std::uint64_t> ids;
+  ids.reserve(connections.size());
+  for (const Connection* connection : connections) ids.push_back(connection->id);
+  stop_each(core, ids, &Connection::revoke);
 }
 
 }  // namespace gateway

@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -23,9 +24,11 @@
 
 namespace gateway {
 
+class Carrying;
 class Connection;
 class LeaseDesk;
 class Credentials;
+class UpstreamProxy;
 
 using Clock = std::chrono::steady_clock;
 
@@ -34,7 +37,9 @@ struct Limits {
   std::chrono::milliseconds first_bytes{10'000};  // until a new connection shows what it is
   std::chrono::milliseconds handshake{10'000};
   std::chrono::milliseconds connect{10'000};
-  std::chrono::milliseconds head{30'000};   // a request head, once its first byte has come
+  std::chrono::milliseconds lease{
+      60'000};                             // the broker's answer, for which a key may be made first
+  std::chrono::milliseconds head{30'000};  // a request head, once its first byte has come
   std::chrono::milliseconds idle{600'000};  // tunnels and kept connections without traffic
   std::chrono::milliseconds half_closed{60'000};
   std::chrono::milliseconds linger{2'000};  // for a refused sender to take notice
@@ -44,6 +49,7 @@ struct Limits {
   std::chrono::milliseconds queued{1'000};  // until those over the bound are told so
   std::size_t names = 4096;
   std::size_t wildcard_names = 1024;  // of these, by wildcard rules
+  http::H2Limits h2;
 };
 
 // Where a connection begins; tests lead it to servers of their own.
@@ -74,6 +80,12 @@ struct Used {
   std::uint64_t down = 0;
 };
 
+// What was in force before a change: whatever was judged by it keeps its rule and its budgets.
+struct PastRules {
+  policy::Policy policy;
+  std::vector<std::shared_ptr<Used>> used;
+};
+
 // Where an accepted socket was going, from getsockname(2); tests say it themselves.
 using DestinationOf = std::function<base::Result<os::Endpoint>(int socket)>;
 
@@ -88,20 +100,27 @@ struct Core {
   Connector& connector;
   Credentials& credentials;
   DestinationOf destination_of = os::local_endpoint;
-  http::Authority* authority = nullptr;  // where the plan terminates TLS
+  http::Authority* authority = nullptr;           // where the plan terminates TLS
+  const UpstreamProxy* upstream_proxy = nullptr;  // where the policy has one
   std::function<base::Result<http::TlsContext>()>
       upstream_tls;  // roots are parsed at the first use
 
+  std::string proxy_token;  // SHA-256 in hex of what a proxy's client has to show; "": nothing
+
   std::list<Connection*> connections;
   std::uint64_t last_connection = 0;
-  std::vector<Used> used = std::vector<Used>(plan.policy.egress.size());
+  std::vector<std::shared_ptr<Used>> used = make_used(plan.policy);  // by rule of the policy
+  std::deque<PastRules> past;                                        // oldest first
   std::vector<char> scratch = std::vector<char>(http::kMaxHello + 1);
   std::size_t wildcard_names = 0;  // of those in `names`, by wildcard rules
   bool names_alarmed = false;      // that they are too many was told
   bool nat64_known = false;        // the guard knows the prefixes of this network
-  bool cut = false;                // cut-network: nothing is let through any more
+  // Bytes that all peers of HTTP/2 together may send ahead of what is read.
+  std::int64_t h2_room = std::int64_t{32} << 20;
+  bool cut = false;  // cut-network: nothing is let through any more
 
   [[nodiscard]] const policy::Policy& policy() const { return plan.policy; }
+  [[nodiscard]] static std::vector<std::shared_ptr<Used>> make_used(const policy::Policy& policy);
   [[nodiscard]] bool holds(plan::Protection protection) const {
     return plan.protections.contains(protection);
   }
@@ -111,23 +130,34 @@ struct Core {
 class Connection {
  public:
   Connection(Core& core, base::Fd client);
+  // A stream of `parent`, which must outlive it; `client` is still to be set.
+  explicit Connection(Connection& parent);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   Core& core;
   std::uint64_t id;
+  std::uint64_t conn;  // what the journal calls it: streams have that of their connection
   Way way = Way::tcp;
   bool waits = false;  // a proxy's client waits to hear whether its tunnel is open
   Wake wake;
   std::shared_ptr<Stream> client;
-  std::shared_ptr<Stream> upstream;      // null until something is dialled
-  std::vector<std::string> credentials;  // whose secret went out on it
+  std::shared_ptr<Stream> upstream;        // null until something is dialled
+  std::optional<policy::Address> dialled;  // of `upstream`
+  std::vector<std::string> credentials;    // whose secret went out on it, or on a stream of it
+  std::vector<const Carrying*> carried;    // what goes on for it now
 
   // From now on the connection has this long, until the next call.
   void allow(std::chrono::milliseconds time) { deadline_ = Clock::now() + time; }
+  // A credential's secret goes out.
+  void uses(const std::string& credential);
   // Ends every wait at once; the coroutine finds stopped().
   void stop();
+  // The same because the policy no longer allows what goes on.
+  void revoke();
+  // Why pause() answered false, in the words of egress.ended: "cut", "policy" or "idle".
+  [[nodiscard]] std::string end_problem() const;
   [[nodiscard]] bool stopped() const { return stopped_; }
   [[nodiscard]] Clock::time_point deadline() const { return deadline_; }
 
@@ -141,9 +171,32 @@ class Connection {
   asio::awaitable<int> handshake(Stream& stream);
 
  private:
+  Connection* parent_ = nullptr;
   std::list<Connection*>::iterator place_;
   Clock::time_point deadline_;
   bool stopped_ = false;
+  bool revoked_ = false;
+};
+
+// Something that goes on for a client as the policy allowed it: a tunnel, or one request that was
+// looked into. Its connection knows of it for as long as this lives, and it is looked at again when
+// the policy changes.
+class Carrying {
+ public:
+  // `request` must outlive this.
+  Carrying(Connection& connection, const policy::Request& request, policy::Treatment treatment)
+      : request(request), treatment(treatment), connection_(connection) {
+    connection_.carried.push_back(this);
+  }
+  ~Carrying() { std::erase(connection_.carried, this); }
+  Carrying(const Carrying&) = delete;
+  Carrying& operator=(const Carrying&) = delete;
+
+  const policy::Request& request;
+  const policy::Treatment treatment;
+
+ private:
+  Connection& connection_;
 };
 
 // Stops what has overstayed.
@@ -151,5 +204,7 @@ void sweep(Core& core);
 // Stops all connections, or those on which a credential's secret went out.
 void stop_all(Core& core);
 void stop_users(Core& core, std::string_view credential);
+// Revokes those of these that are still there when their turn comes.
+void revoke_all(Core& core, const std::vector<Connection*>& connections);
 
 }  // namespace gateway

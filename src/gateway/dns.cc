@@ -90,7 +90,7 @@ base::Status Dns::record(std::string_view verdict, const std::string& name,
   base::JsonObject object;
   object.add("verdict", verdict);
   if (!reason.empty()) object.add("kind", "host").add("reason", reason);
-  object.add("policy", 1).add("host", name);
+  object.add("policy", core_.recorder.policy()).add("host", name);
   if (count != 1) object.add("count", count);
   if (!fix.empty() && fix.size() <= journal::kMostText) object.add("fix", fix);
   return core_.recorder.event("dns.decision", object.members());

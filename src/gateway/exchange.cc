@@ -16,6 +16,11 @@ constexpr std::size_t kBulk = std::size_t{64} * 1024;
 constexpr int kMostInterim = 8;  // 1xx answers before the final one (N135)
 constexpr int kTurn = 32;
 
+bool speaks_grpc(const http::ResponseHead& head) {
+  const http::Field* type = http::find_field(head.fields, "content-type");
+  return type != nullptr && type->value.starts_with("application/grpc");
+}
+
 class Exchange {
  public:
   explicit Exchange(ExchangeStart& start)
@@ -23,7 +28,7 @@ class Exchange {
         connection_(start.connection),
         client_(*start.connection.client),
         upstream_(*start.connection.upstream),
-        request_body_(start.request.body, 400) {
+        request_body_(start.request.body, 400, http::Trailers::known) {
     if (!s_.marked.empty() && s_.request.body.framing != http::Framing::none) {
       scan_.emplace(s_.marked);
     }
@@ -249,7 +254,8 @@ Exchange::Step Exchange::take_final(http::ResponseHead head) {
       http::find_field(s_.request.fields, "sec-websocket-extensions") == nullptr) {
     return fail("websocket-extension");
   }
-  response_body_.emplace(head.body, 502);
+  response_body_.emplace(head.body, 502,
+                         speaks_grpc(head) ? http::Trailers::grpc : http::Trailers::known);
   end_.keep_upstream = head.keep_alive && head.body.framing != http::Framing::until_close;
   const http::Field* encoding = http::find_field(head.fields, "content-encoding");
   encoded_ = encoding != nullptr && encoding->value != "identity";
@@ -418,7 +424,11 @@ asio::awaitable<ExchangeEnd> Exchange::run() {
     }
     moves = 0;
     if (!co_await connection_.pause()) {
-      end_.problem = connection_.core.cut ? "cut" : "idle";
+      end_.problem = connection_.end_problem();
+      break;
+    }
+    if (client_.broken()) {
+      (void)fail("client");
       break;
     }
     connection_.allow(connection_.core.limits.idle);

@@ -97,7 +97,7 @@ asio::awaitable<Problem> Fetch::connect() {
   for (const Passed& to : vetted->passed) {
     auto socket = world_.connector.start(to, ask_.port);
     if (!socket) continue;
-    stream_ = std::make_shared<Stream>(world_.io, std::move(*socket), wake_);
+    stream_ = std::make_shared<SocketStream>(world_.io, std::move(*socket), wake_);
     stream_->arm_write();
     while (stream_->write_armed() && !late_) co_await wake_.wait();
     if (late_) co_return "timeout";
@@ -207,7 +207,7 @@ asio::awaitable<Problem> Fetch::read_head() {
 }
 
 asio::awaitable<Problem> Fetch::read_body() {
-  http::BodyReader body(answer_.body, 502);
+  http::BodyReader body(answer_.body, 502, http::Trailers::known);
   while (!body.done()) {
     const auto part = body.read(received_);
     if (!part) co_return "answer";

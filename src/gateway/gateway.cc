@@ -14,11 +14,13 @@
 #include <utility>
 
 #include "confine/confine.h"
+#include "gateway/change.h"
 #include "gateway/core.h"
 #include "gateway/credentials.h"
 #include "gateway/dns.h"
 #include "gateway/refused_log.h"
 #include "gateway/servers.h"
+#include "gateway/upstream_proxy.h"
 #include "ipc/ipc.h"
 
 namespace gateway {
@@ -26,6 +28,7 @@ namespace {
 
 constexpr std::size_t kMostPlan = std::size_t{16} << 20;
 constexpr std::size_t kMostRoots = std::size_t{8} << 20;
+constexpr std::size_t kMostPassword = std::size_t{64} << 10;
 constexpr int kResolveMs = 2500;
 constexpr std::uint64_t kWeekSeconds = 7ULL * 24 * 3600;
 constexpr std::chrono::seconds kPatience{2};  // for connections to end when everything is over
@@ -76,6 +79,9 @@ class Process {
   void take_control();
   void take(plan::ToGateway message, std::vector<base::Fd> fds);
   void start_serving(std::vector<base::Fd> fds);
+  void start_listening(const plan::GatewayListen& listen, std::vector<base::Fd> fds);
+  void take_proxy_password(std::vector<base::Fd> fds);
+  void change(std::vector<base::Fd> fds);
   void cut();
   void drain();
   void finish_drain();
@@ -98,6 +104,7 @@ class Process {
   std::optional<http::Authority> authority_;
   std::string roots_;
   http::TlsContext upstream_tls_;
+  std::optional<UpstreamProxy> upstream_proxy_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<Dns> dns_;
   std::unique_ptr<RefusedLog> refused_;
@@ -151,9 +158,11 @@ base::Status Process::open_services() {
   credentials_ = std::make_unique<Credentials>(plan_, std::move(desk));
   if (plan_.terminates) {
     authority_.emplace(TRY(make_authority(plan_)));
-    const base::Fd roots(plan::kFdRoots);
-    roots_ = TRY(os::read_all(roots.get(), kMostRoots, "roots"));
   }
+  const base::Fd roots(plan::kFdRoots);
+  roots_ = TRY(os::read_all(roots.get(), kMostRoots, "roots"));
+  const policy::UpstreamProxy& proxy = plan_.policy.network.upstream_proxy;
+  if (!proxy.url.empty()) upstream_proxy_.emplace(proxy, TRY(policy::proxy_place(proxy.url)));
   core_.reset(new Core{.io = io_,
                        .plan = plan_,
                        .limits = limits_,
@@ -163,6 +172,9 @@ base::Status Process::open_services() {
                        .resolver = *resolver_,
                        .connector = connector_,
                        .credentials = *credentials_});
+  core_->upstream_proxy = upstream_proxy_ ? &*upstream_proxy_ : nullptr;
+  recorder_->change_policy(plan_.policy.revision);
+  for (const std::string& name : plan_.retired) credentials_->revoke(name);
   core_->authority = authority_ ? &*authority_ : nullptr;
   core_->upstream_tls = [this] { return upstream_context(); };
   dns_ = std::make_unique<Dns>(*core_);
@@ -223,6 +235,13 @@ void Process::take(plan::ToGateway message, std::vector<base::Fd> fds) {
   if (std::holds_alternative<plan::GatewayServe>(message)) return start_serving(std::move(fds));
   if (std::holds_alternative<plan::GatewayCut>(message)) return cut();
   if (std::holds_alternative<plan::GatewayDrain>(message)) return drain();
+  if (std::holds_alternative<plan::GatewayChange>(message)) return change(std::move(fds));
+  if (std::holds_alternative<plan::GatewayProxyPassword>(message)) {
+    return take_proxy_password(std::move(fds));
+  }
+  if (const auto* listen = std::get_if<plan::GatewayListen>(&message)) {
+    return start_listening(*listen, std::move(fds));
+  }
   const std::string& name = std::get<plan::GatewayRevoke>(message).credential;
   credentials_->revoke(name);
   stop_users(*core_, name);
@@ -238,6 +257,35 @@ void Process::start_serving(std::vector<base::Fd> fds) {
                                       .dns_tcp6 = std::move(fds[5]),
                                       .refused = std::move(fds[6])});
   if (!opened) stop(1);
+}
+
+// Without a token nobody is served.
+void Process::start_listening(const plan::GatewayListen& listen, std::vector<base::Fd> fds) {
+  core_->proxy_token = listen.token_sha256;
+  if (listen.token_sha256.empty() || !servers_->open_proxy(std::move(fds))) stop(1);
+}
+
+// It stands in no plan, and is held in locked memory.
+void Process::take_proxy_password(std::vector<base::Fd> fds) {
+  if (fds.size() != 1 || !upstream_proxy_) return stop(1);
+  auto bytes = os::read_at(fds[0].get(), kMostPassword, 0, "password");
+  if (!bytes) return stop(1);
+  auto password = base::Secret::hold(*bytes);
+  base::wipe(*bytes);
+  if (!password || password->empty()) return stop(1);
+  upstream_proxy_->take_password(std::move(*password));
+}
+
+// A change that cannot be read would leave the old rules in force: better none at all.
+void Process::change(std::vector<base::Fd> fds) {
+  if (fds.size() != 1) return stop(1);
+  auto bytes = os::read_all(fds[0].get(), kMostPlan, "plan");
+  auto next = bytes ? base::decode<plan::Plan>(*bytes, "plan")
+                    : base::Result<plan::Plan>(std::unexpected(bytes.error()));
+  if (!next) return stop(1);
+  put_in_force(*core_, plan_, std::move(*next));
+  const plan::FromGateway changed = plan::GatewayChanged{};
+  if (!ipc::send_value(control_, changed, {})) stop(1);
 }
 
 void Process::cut() {

@@ -33,6 +33,8 @@ struct Vetted {
   std::vector<Passed> passed;  // IPv4 first; may be empty
   std::string reason;          // why the first refused one was, "" when none was
   std::string refused;         // that address as text
+  bool direct = false;         // of a host that an upstream proxy does not serve
+  std::uint64_t revision = 0;  // of the policy that it was judged by
   [[nodiscard]] bool mixed() const { return !passed.empty() && !reason.empty(); }
 };
 
@@ -51,6 +53,9 @@ class Guard {
   [[nodiscard]] base::Result<Vetted> vet(const policy::Egress* rule, const policy::Host& host,
                                          std::uint16_t port,
                                          std::span<const policy::Address> addresses) const;
+  // The addresses of the upstream proxy that the caller named: only for dial_by_proxy(), which asks
+  // it for addresses that vet() let pass.
+  [[nodiscard]] static Vetted callers_own_proxy(std::span<const policy::Address> addresses);
   // What lies below these prefixes is judged as the IPv4 address that it carries (N86).
   void translates(std::vector<policy::Cidr> prefixes) { nat64_ = std::move(prefixes); }
 

@@ -15,7 +15,7 @@ constexpr std::uint64_t kMostDrained = std::uint64_t{1} << 20;
 Decision HttpSession::decision(const Asked& asked) const {
   Decision decision;
   decision.way = to_string(connection_.way);
-  decision.conn = connection_.id;
+  decision.conn = connection_.conn;
   decision.host = target_.host.name;
   decision.port = target_.port;
   decision.tls = leg_ == http::Leg::tls ? "terminated" : "";
@@ -35,6 +35,7 @@ asio::awaitable<bool> HttpSession::record(Asked& asked) {
   Decision decision = this->decision(asked);
   const policy::Verdict& verdict = asked.verdict;
   decision.rule = verdict.rule;
+  decision.policy = verdict.revision;
   decision.reason = verdict.reason;
   decision.credential = asked.handling.credential;
   decision.address = address_;
@@ -83,7 +84,8 @@ asio::awaitable<HttpSession::Next> HttpSession::refuse(Asked& asked, unsigned st
   // A sender that waits for 100 (Continue) may send its body or not: nobody can tell where the next
   // request starts.
   const bool keep =
-      asked.head.keep_alive && asked.head.minor == 1 && !asked.head.expect_continue &&
+      upstreams_ == nullptr && asked.head.keep_alive && asked.head.minor == 1 &&
+      !asked.head.expect_continue &&
       (asked.head.body.framing != http::Framing::length || asked.head.body.length <= kMostDrained);
   const http::Refusal refusal{.reason = std::move(reason),
                               .rule = asked.verdict.rule,
@@ -102,7 +104,7 @@ asio::awaitable<HttpSession::Next> HttpSession::refuse(Asked& asked, unsigned st
 }
 
 asio::awaitable<bool> HttpSession::drain_body(const Asked& asked) {
-  http::BodyReader body(asked.head.body, 400);
+  http::BodyReader body(asked.head.body, 400, http::Trailers::known);
   std::uint64_t drained = 0;
   while (!body.done()) {
     if (from_client_.empty()) {

@@ -12,7 +12,7 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 // The body goes back to where it came from, whole and with its length, so that whatever follows
 // finds a request like any other.
 asio::awaitable<bool> HttpSession::look_into_body(Asked& asked) {
-  http::BodyReader body(asked.head.body, 400);
+  http::BodyReader body(asked.head.body, 400, http::Trailers::known);
   if (std::exchange(asked.head.expect_continue, false) &&
       co_await connection_.write(*connection_.client, kContinue) != 0) {
     co_return false;

@@ -2,6 +2,7 @@
 #include "gateway/http_session.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "gateway/relay.h"
@@ -44,16 +45,22 @@ SecretPlaces secret_places(const Credentials& credentials, const Handling& handl
   return places;
 }
 
-std::set<std::size_t> users_of(const Handling& handling) {
-  std::set<std::size_t> users;
-  for (const Injection& injection : handling.injections) users.insert(injection.credential);
-  return users;
+// RFC 9110 section 9.2.2.
+bool may_be_repeated(std::string_view method) {
+  constexpr std::array<std::string_view, 5> kIdempotent = {"GET", "HEAD", "OPTIONS", "PUT",
+                                                           "DELETE"};
+  return std::ranges::find(kIdempotent, method) != kIdempotent.end();
 }
 
 }  // namespace
 
-HttpSession::HttpSession(Connection& connection, Target target, http::Leg leg)
-    : core_(connection.core), connection_(connection), target_(std::move(target)), leg_(leg) {
+HttpSession::HttpSession(Connection& connection, Target target, http::Leg leg,
+                         H2Upstreams* upstreams)
+    : core_(connection.core),
+      connection_(connection),
+      target_(std::move(target)),
+      leg_(leg),
+      upstreams_(upstreams) {
   admission_.leg = leg;
   admission_.strictness = core_.holds(plan::Protection::strict_http) ? http::Strictness::strict
                                                                      : http::Strictness::careless;
@@ -62,6 +69,9 @@ HttpSession::HttpSession(Connection& connection, Target target, http::Leg leg)
 
 asio::awaitable<void> HttpSession::run() {
   while (co_await serve_one() == Next::again) {
+  }
+  if (upstreams_ != nullptr && connection_.upstream && !connection_.stopped()) {
+    upstreams_->keep(connection_, users_, address_, verified_tls_);
   }
   if (decided_) co_return;
   // Every connection leaves one decision at least.
@@ -81,6 +91,7 @@ asio::awaitable<HttpSession::Next> HttpSession::serve_one() {
   if (auto rejection = admit(**length, asked)) co_return co_await reject(*rejection);
   if (tunnel_) co_return Next::end;
   decide(asked);
+  const Carrying carrying(connection_, asked.request, asked.verdict.treatment);
   if (asked.verdict.allow && !asked.handling.bodies.empty() && !co_await look_into_body(asked)) {
     co_return Next::end;
   }
@@ -139,154 +150,6 @@ asio::awaitable<os::Moved> HttpSession::read_some_head(std::size_t& seen) {
   co_return co_await connection_.read(*connection_.client, room);
 }
 
-// Of a proxy's request: where it goes. What was kept open to another place is of no use to it.
-std::optional<http::Rejection> HttpSession::go_to(const http::RequestHead& head,
-                                                  const Target& before) {
-  auto target = find_target(core_, head.host, head.port.value_or(usual_port()));
-  if (!target) return http::Rejection{.status = 400, .reason = "host", .text = target.error().what};
-  if (head.method == "CONNECT") {
-    if (!from_client_.empty()) {
-      return http::Rejection{.status = 400, .reason = "connect", .text = "CONNECT in a pipeline"};
-    }
-    drop_upstream();
-    tunnel_ = std::move(*target);
-    decided_ = true;  // by whoever carries the tunnel
-    return std::nullopt;
-  }
-  if (target->host != before.host || target->port != before.port) drop_upstream();
-  target_ = std::move(*target);
-  return std::nullopt;
-}
-
-// Whether Host names what the connection was made to; anything else is another origin's business.
-bool HttpSession::stands_for_target(const http::RequestHead& head) const {
-  const auto host = policy::canonical_host(head.host);
-  return host && *host == target_.host && head.port.value_or(usual_port()) == target_.port;
-}
-
-// One name has many spellings ("api.test.", ":443"): what goes out is the one that was judged, so
-// that no server takes it for another.
-void HttpSession::write_host_as_judged(http::RequestHead& head) const {
-  const std::string& name = target_.host.name;
-  head.host = name.contains(':') ? "[" + name + "]" : name;
-  head.port.reset();
-  if (target_.port != usual_port()) head.port = target_.port;
-}
-
-std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& asked) {
-  std::vector<http::Field> dropped;
-  const Target before = leg_ == http::Leg::proxy ? std::exchange(target_, {}) : Target();
-  auto head = http::parse_request(from_client_.view().substr(0, length), admission_, &dropped);
-  if (!head) return head.error();
-  from_client_.consume(length);
-  asked.head = std::move(*head);
-  if (leg_ == http::Leg::proxy) {
-    if (auto rejection = go_to(asked.head, before)) return rejection;
-    if (tunnel_) return std::nullopt;
-  }
-  if (asked.head.host.empty()) {  // HTTP/1.0
-    asked.head.host = target_.host.name;
-    if (target_.port != usual_port()) asked.head.port = target_.port;
-  } else if (stands_for_target(asked.head)) {
-    write_host_as_judged(asked.head);
-  }
-  asked.request = {.scheme = leg_ == http::Leg::tls ? policy::Scheme::tls : policy::Scheme::http,
-                   .host = target_.host,
-                   .port = target_.port,
-                   .method = asked.head.method};
-  if (asked.head.target != "*") {
-    auto path = policy::canonical_path(
-        asked.head.target,
-        policy::encoded_slash_allowed(core_.policy(), target_.host.name, target_.port));
-    if (!path) {
-      return http::Rejection{.status = 400, .reason = "path", .text = path.error().what};
-    }
-    asked.request.path = std::move(*path);
-  }
-  for (const http::Field& field : asked.head.fields) {
-    asked.request.headers.emplace_back(field.name, field.value);
-  }
-  for (const http::Field& field : dropped) {
-    asked.request.dropped.emplace_back(field.name, field.value);
-  }
-  return std::nullopt;
-}
-
-void HttpSession::decide(Asked& asked) {
-  const auto refuse = [&](std::string reason) {
-    asked.verdict.allow = false;
-    asked.verdict.audit = false;
-    asked.verdict.reason = std::move(reason);
-    asked.verdict.fix.clear();
-  };
-  if (core_.cut) return refuse("cut");
-  if (!target_.problem.empty()) return refuse(target_.problem);
-  if (core_.holds(plan::Protection::sni_check) && !stands_for_target(asked.head)) {
-    return refuse("misdirected");
-  }
-  asked.verdict = policy::decide_request(core_.policy(), asked.request);
-  if (!asked.verdict.allow && !core_.holds(plan::Protection::name_filter)) {
-    asked.verdict = {.allow = true, .treatment = policy::Treatment::inspect};
-  }
-  if (asked.verdict.allow) {
-    // Names that go out this way are judged by nobody (N94).
-    const std::string problem =
-        http::carries_dns(asked.head.fields) ? "dns-over-https" : budget_problem(asked);
-    if (!problem.empty()) refuse(problem);
-  }
-  if (!core_.credentials.any()) return;
-  // Also where the rules refuse: a placeholder that is out of place is told of in any case.
-  asked.handling =
-      core_.credentials.handle(asked.head, asked.request, rule_of(core_, asked.verdict));
-  const std::string& reason = asked.handling.reason;
-  if (!reason.empty() && (asked.verdict.allow || asked.handling.misuse)) refuse(reason);
-}
-
-std::string HttpSession::budget_problem(const Asked& asked) const {
-  const policy::Egress* rule = rule_of(core_, asked.verdict);
-  if (rule == nullptr) return {};
-  const Used& used = core_.used[asked.verdict.rule_index];
-  const http::Body& body = asked.head.body;
-  if (used.requests >= rule->max_requests) return "max-requests";
-  const Budget budget = budget_of(core_, asked.verdict);
-  if (budget.up.left() == 0 || budget.down.left() == 0) return "budget";
-  if (body.framing == http::Framing::length && body.length > budget.up.left()) return "budget";
-  if (body.framing == http::Framing::length && body.length > rule->max_body) return "max-body";
-  return {};
-}
-
-// Resolves and judges the name's addresses, once for each connection that is to be made. A kept one
-// that has ended meanwhile, or that has spoken unasked, is made anew.
-asio::awaitable<void> HttpSession::find_way(Asked& asked) {
-  // A connection is for one set of credentials: what a server knows of it by an earlier request, by
-  // its certificate most of all, decides about no other one's (N179, N180).
-  const bool same = users_of(asked.handling) == users_;
-  if (connection_.upstream && same && connection_.upstream->quiet()) co_return;
-  drop_upstream();
-  auto vetted = co_await find_route(core_, target_, rule_of(core_, asked.verdict));
-  if (!vetted) {
-    asked.unresolved =
-        vetted.error().kind == base::Kind::not_found ? "no-such-name" : "name-server";
-    co_return;
-  }
-  asked.vetted = std::move(*vetted);
-  mixed_ = asked.vetted.mixed();
-  if (!asked.vetted.passed.empty()) {
-    address_ = policy::to_string(asked.vetted.passed.front().address());
-    co_return;
-  }
-  address_ = asked.vetted.refused;
-  asked.verdict.allow = false;
-  asked.verdict.audit = false;
-  asked.verdict.reason = asked.vetted.reason;
-  asked.verdict.fix.clear();
-}
-
-void HttpSession::count(const Asked& asked, int requests) {
-  if (rule_of(core_, asked.verdict) == nullptr) return;
-  core_.used[asked.verdict.rule_index].requests += requests;
-}
-
 // --- Carrying out ------------------------------------------------------------------------------
 
 asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
@@ -294,11 +157,9 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
   if (const auto over = co_await lease_certificate(asked, certificate)) co_return *over;
   const std::string problem = co_await connect(asked, certificate);
   base::wipe(certificate);
+  if (!problem.empty()) ended(asked, 502, {.problem = problem});
   if (connection_.stopped()) co_return Next::end;
-  if (!problem.empty()) {
-    ended(asked, 502, {.problem = problem});
-    co_return co_await refuse(asked, 502, problem);
-  }
+  if (!problem.empty()) co_return co_await refuse(asked, 502, problem);
   if (core_.credentials.any()) {
     core_.credentials.strip(asked.head, asked.handling);
     // What comes back must be readable, and whole, for a secret to be taken out of it (N164).
@@ -328,49 +189,6 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
   co_return co_await after(asked, std::move(end));
 }
 
-asio::awaitable<std::string> HttpSession::connect(Asked& asked, const std::string& certificate) {
-  if (connection_.upstream) co_return std::string();
-  if (!asked.unresolved.empty()) co_return asked.unresolved;
-  const auto address = co_await dial(connection_, asked.vetted, target_.port);
-  if (!address) co_return std::string("unreachable");
-  reused_ = false;
-  verified_tls_ = false;
-  address_ = policy::to_string(*address);
-  users_ = users_of(asked.handling);
-  if (leg_ != http::Leg::tls) co_return std::string();
-  co_return co_await shake_hands(certificate);
-}
-
-asio::awaitable<std::string> HttpSession::shake_hands(const std::string& certificate) {
-  connection_.allow(core_.limits.handshake);
-  auto context = core_.upstream_tls();
-  if (!context ||
-      !connection_.upstream->start_tls(*context, Stream::Side::client, target_.host.name)) {
-    drop_upstream();
-    co_return std::string("upstream_tls");
-  }
-  if (!certificate.empty() && !connection_.upstream->present(certificate)) {
-    drop_upstream();
-    co_return std::string("client_certificate");
-  }
-  if (co_await connection_.handshake(*connection_.upstream) != 0) {
-    const bool untrusted = !connection_.upstream->certificate_problem().empty();
-    drop_upstream();
-    co_return std::string(untrusted ? "upstream_certificate" : "upstream_tls");
-  }
-  verified_tls_ = core_.holds(plan::Protection::upstream_verify);
-  co_return std::string();
-}
-
-void HttpSession::drop_upstream() {
-  if (connection_.upstream) {
-    connection_.upstream->close();
-    connection_.upstream->detach();
-    connection_.upstream.reset();
-  }
-  from_upstream_.clear();
-}
-
 void HttpSession::ended(const Asked& asked, unsigned status, const ExchangeEnd& end) {
   const auto ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - asked.since).count();
@@ -392,9 +210,13 @@ asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd 
   }
   ended(asked, end.status, end);
   if (end.upgraded && end.problem.empty()) co_return co_await upgrade(asked);
+  const bool untouched = end.silent && connection_.upstream->refused();
   if (!end.keep_upstream) drop_upstream();
   // A kept connection that its server closed just now: the client sees the same, and tries again.
-  if (end.silent && std::exchange(reused_, true)) co_return Next::end;
+  if (end.silent && (std::exchange(reused_, true) || untouched)) {
+    if (untouched || may_be_repeated(asked.head.method)) connection_.client->turn_down();
+    co_return Next::end;
+  }
   reused_ = true;
   if (end.keep_client) co_return Next::again;
   if (end.problem.empty()) {

@@ -9,6 +9,7 @@
 #include "gateway/core.h"
 #include "gateway/credentials.h"
 #include "gateway/exchange.h"
+#include "gateway/h2_upstreams.h"
 #include "gateway/target.h"
 #include "http/http.h"
 
@@ -17,8 +18,9 @@ namespace gateway {
 class HttpSession {
  public:
   // Leg::plain: captured plain HTTP; Leg::tls: inside TLS that ends here; Leg::proxy: each request
-  // says itself where it goes, and `target` is where none has gone yet.
-  HttpSession(Connection& connection, Target target, http::Leg leg);
+  // says itself where it goes, and `target` is where none has gone yet. `upstreams`: of a stream of
+  // HTTP/2, which is for one request, what it shares with others; else nullptr.
+  HttpSession(Connection& connection, Target target, http::Leg leg, H2Upstreams* upstreams);
   HttpSession(const HttpSession&) = delete;
   HttpSession& operator=(const HttpSession&) = delete;
 
@@ -66,6 +68,9 @@ class HttpSession {
   // "" or why there is no connection to the upstream, which shows `certificate` where it asks.
   asio::awaitable<std::string> connect(Asked& asked, const std::string& certificate);
   asio::awaitable<std::string> shake_hands(const std::string& certificate);
+  asio::awaitable<std::string> dial_way(Asked& asked, const std::string& certificate);
+  // As connect(), where the connection may be shared.
+  asio::awaitable<std::string> connect_shared(Asked& asked, const std::string& certificate);
   // Gets the certificate that a new connection is to show. What is to become of the request:
   // nothing where it may go.
   asio::awaitable<std::optional<Next>> lease_certificate(Asked& asked, std::string& certificate);
@@ -90,7 +95,8 @@ class HttpSession {
   Buffer from_upstream_;
   std::string address_;  // of the upstream, as text
   bool verified_tls_ = false;
-  std::set<std::size_t> users_;  // whose secrets the upstream connection is for
+  H2Upstreams* upstreams_;
+  Users users_;  // whose secrets the upstream connection is for
   bool mixed_ = false;
   bool reused_ = false;   // the upstream has answered before
   bool decided_ = false;  // some decision was recorded

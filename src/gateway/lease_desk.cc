@@ -77,6 +77,7 @@ asio::awaitable<base::Result<plan::LeaseAnswer>> LeaseDesk::ask(Connection& conn
   if (!lost_ && !ipc::send_value(channel_, request, {})) lose();
   if (lost_) co_return base::fail(base::Kind::peer, "broker", "is gone", {});
   asked_.emplace(request.id, asked);
+  connection.allow(connection.core.limits.lease);
   while (!asked->done) {
     if (co_await connection.pause()) continue;
     asked->who = nullptr;

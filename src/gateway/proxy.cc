@@ -3,6 +3,7 @@
 
 #include "gateway/http_session.h"
 #include "gateway/opening.h"
+#include "gateway/proxy_token.h"
 #include "gateway/session.h"
 #include "plan/plan.h"
 
@@ -13,6 +14,7 @@ constexpr char kSocks4 = 4;
 constexpr char kSocks5 = 5;
 constexpr char kTlsHandshake = 0x16;
 constexpr const char* kNoMethod = "socks-method";
+constexpr const char* kNoToken = "proxy-token";
 // "Rejected", in the words of SOCKS4.
 const std::string kSocks4Rejected("\0\x5b\0\0\0\0\0\0", 8);
 
@@ -37,11 +39,11 @@ std::size_t needs(const http::SocksRequest& request) {
   return request.needs;
 }
 
-// One message of SOCKS, and not a byte more: what follows may be for the tunnel.
+// One message of SOCKS, and not a byte more: what follows may be for the tunnel. `held` gets its
+// bytes.
 template <class Message>
 asio::awaitable<http::Parsed<Message>> read_message(
-    Connection& connection, http::Parsed<Message> (*parse)(std::string_view)) {
-  std::string held;
+    Connection& connection, http::Parsed<Message> (*parse)(std::string_view), std::string& held) {
   while (true) {
     auto message = parse(held);
     if (!message || needs(*message) <= held.size()) co_return message;
@@ -59,22 +61,42 @@ asio::awaitable<http::Parsed<Message>> read_message(
   }
 }
 
-// Who the client says that it is makes no difference: the socket was made inside one sandbox, so
-// that is who it is (N146).
+// Inside a sandbox, who the client says that it is makes no difference: the socket was made inside
+// it, so that is who it is (N146).
 asio::awaitable<http::Parsed<http::SocksRequest>> read_request(Connection& connection) {
-  const auto greeting = co_await read_message(connection, http::read_socks_greeting);
+  std::string held;
+  const auto greeting = co_await read_message(connection, http::read_socks_greeting, held);
   if (!greeting) co_return std::unexpected(greeting.error());
-  if (greeting->method == http::SocksMethod::unacceptable) {
+  http::SocksMethod method = greeting->method;
+  if (!connection.core.proxy_token.empty()) {
+    method =
+        greeting->offers_password ? http::SocksMethod::password : http::SocksMethod::unacceptable;
+  }
+  if (method == http::SocksMethod::unacceptable) {
     co_return std::unexpected(
         http::Rejection{.reason = kNoMethod, .text = "no login that is taken"});
   }
-  (void)co_await connection.write(*connection.client, http::socks_choice(greeting->method));
-  if (greeting->method == http::SocksMethod::password) {
-    const auto login = co_await read_message(connection, http::read_socks_login);
+  (void)co_await connection.write(*connection.client, http::socks_choice(method));
+  if (method == http::SocksMethod::password) {
+    std::string said;
+    const auto login = co_await read_message(connection, http::read_socks_login, said);
     if (!login) co_return std::unexpected(login.error());
+    const bool taken = is_token(connection.core, http::socks_password(said));
+    base::wipe(said);
+    if (!taken) {
+      co_return std::unexpected(http::Rejection{.reason = kNoToken, .text = "another token"});
+    }
     (void)co_await connection.write(*connection.client, http::socks_login_taken());
   }
-  co_return co_await read_message(connection, http::read_socks_request);
+  held.clear();
+  co_return co_await read_message(connection, http::read_socks_request, held);
+}
+
+// The last word to a client of SOCKS, in the words of the stage that it failed at.
+std::string last_word(const http::Rejection& rejection) {
+  if (rejection.reason == kNoMethod) return http::socks_choice(http::SocksMethod::unacceptable);
+  if (rejection.reason == kNoToken) return http::socks_login_refused();
+  return http::socks_reply(http::SocksReply{static_cast<std::uint8_t>(rejection.status)});
 }
 
 base::Result<Target> target_of(Core& core, const http::SocksRequest& request) {
@@ -103,16 +125,12 @@ asio::awaitable<void> serve_socks(Connection& connection) {
     rejection = request.error();
   }
   co_await record(connection, "reject", rejection.reason);
-  co_await part(
-      connection,
-      rejection.reason == kNoMethod
-          ? http::socks_choice(http::SocksMethod::unacceptable)
-          : http::socks_reply(http::SocksReply{static_cast<std::uint8_t>(rejection.status)}));
+  co_await part(connection, last_word(rejection));
 }
 
 asio::awaitable<void> serve_http(Connection& connection) {
   connection.way = Way::http;
-  HttpSession session(connection, {}, http::Leg::proxy);
+  HttpSession session(connection, {}, http::Leg::proxy, nullptr);
   co_await session.run();
   if (!session.tunnel()) co_return;
   connection.way = Way::connect;
@@ -146,6 +164,11 @@ asio::awaitable<void> serve_proxy(Connection& connection) {
     co_return co_await part(connection, http::access_denied_alert());
   }
   co_await serve_http(connection);
+}
+
+asio::awaitable<void> serve_alone(Core& core, base::Fd socket) {
+  Connection connection(core, std::move(socket));
+  co_await serve_proxy(connection);
 }
 
 }  // namespace gateway

@@ -12,5 +12,7 @@ namespace gateway {
 // Serves a connection that was made to the proxy; its first byte tells what it speaks. At least one
 // decision is recorded.
 asio::awaitable<void> serve_proxy(Connection& connection);
+// The same of a socket that was accepted where nothing is but the proxy.
+asio::awaitable<void> serve_alone(Core& core, base::Fd socket);
 
 }  // namespace gateway

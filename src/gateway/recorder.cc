@@ -19,12 +19,12 @@ void add(base::JsonObject& object, std::string_view key, const std::string& valu
 
 }  // namespace
 
-std::string members(const Decision& decision) {
+std::string members(const Decision& decision, std::uint64_t in_force) {
   base::JsonObject object;
   object.add("verdict", decision.verdict);
   add(object, "kind", decision.kind);
   add(object, "rule", decision.rule);
-  object.add("policy", 1);
+  object.add("policy", decision.policy != 0 ? decision.policy : in_force);
   add(object, "reason", decision.reason);
   object.add("way", decision.way);
   if (decision.conn != 0) object.add("conn", decision.conn);
@@ -45,7 +45,7 @@ std::string members(const Decision& decision) {
 
 std::uint64_t Recorder::decision(const Decision& decision) {
   const std::uint64_t ref = ++refs_;
-  keep({.type = "egress.decision", .members = members(decision), .ref = ref, .of = 0});
+  keep({.type = "egress.decision", .members = members(decision, policy_), .ref = ref, .of = 0});
   return ref;
 }
 

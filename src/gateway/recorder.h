@@ -19,6 +19,7 @@ struct Decision {
   std::string verdict = "deny";  // allow, deny, reject, audit
   std::string kind;  // host, port, method, path, range, credential, protocol; "" when allowed
   std::string rule;
+  std::uint64_t policy = 0;  // the revision that decided; 0: the one in force
   std::string reason;
   std::string way = "tcp";
   std::uint64_t conn = 0;
@@ -43,7 +44,7 @@ struct Ended {
   std::string problem;  // "" when it ended in order
 };
 
-[[nodiscard]] std::string members(const Decision& decision);
+[[nodiscard]] std::string members(const Decision& decision, std::uint64_t in_force);
 
 // The channel to the journal. A decision is handed over before anything is done for it; ends and
 // other news may be kept for a moment and go along with the next decision. When the journal does
@@ -65,6 +66,9 @@ class Recorder {
   void ended(std::uint64_t of, const Ended& ended);
   // Sends what was kept.
   [[nodiscard]] base::Status flush();
+  // The revision of the policy from now on.
+  void change_policy(std::uint64_t revision) { policy_ = revision; }
+  [[nodiscard]] std::uint64_t policy() const { return policy_; }
   [[nodiscard]] bool lost() const { return lost_; }
   [[nodiscard]] bool holds() const { return !kept_.empty(); }
 
@@ -78,6 +82,7 @@ class Recorder {
 
   asio::io_context& io_;
   ipc::Channel channel_;
+  std::uint64_t policy_ = 1;
   std::vector<std::string> kept_;
   std::vector<Waiting*> waiting_;
   std::uint64_t refs_ = 0;

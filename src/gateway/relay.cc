@@ -192,7 +192,7 @@ asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
     const bool half = up.through() || down.through();
     connection.allow(half ? connection.core.limits.half_closed : connection.core.limits.idle);
     if (!co_await connection.pause()) {
-      result.problem = connection.core.cut ? "cut" : "idle";
+      result.problem = connection.end_problem();
       break;
     }
   }

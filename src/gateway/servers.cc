@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 
+#include "gateway/proxy.h"
 #include "gateway/session.h"
 
 namespace gateway {
@@ -69,6 +70,11 @@ base::Status Servers::open(CaptureSockets sockets) {
   return add(std::move(sockets.refused), Kind::log);
 }
 
+base::Status Servers::open_proxy(std::vector<base::Fd> sockets) {
+  for (base::Fd& socket : sockets) TRY(add(std::move(socket), Kind::proxy));
+  return {};
+}
+
 base::Status Servers::add(base::Fd socket, Kind kind) {
   if (!socket.open()) return {};
   auto set = os::set_nonblocking(socket.get());
@@ -110,6 +116,7 @@ bool Servers::take(Door& door) {
   switch (door.kind) {
     case Kind::connections:
     case Kind::question_streams:
+    case Kind::proxy:
       return take_connections(door);
     case Kind::questions:
       take_questions(door);
@@ -139,6 +146,8 @@ bool Servers::take_connections(Door& door) {
       } else if (door.kind == Kind::connections) {
         asio::co_spawn(core_.io, serve_busy(core_, std::move(*socket)), must_not_throw);
       }
+    } else if (door.kind == Kind::proxy) {
+      asio::co_spawn(core_.io, serve_alone(core_, std::move(*socket)), must_not_throw);
     } else if (door.kind == Kind::connections) {
       asio::co_spawn(core_.io, serve_session(core_, std::move(*socket)), must_not_throw);
     } else {

@@ -29,13 +29,15 @@ class Servers {
 
   // A descriptor that is not open is left out.
   [[nodiscard]] base::Status open(CaptureSockets sockets);
+  // The explicit proxy alone, on listening sockets.
+  [[nodiscard]] base::Status open_proxy(std::vector<base::Fd> sockets);
   void close();
   // What the log still holds.
   void drain_log();
 
  private:
   struct Door;
-  enum class Kind { connections, questions, question_streams, log };
+  enum class Kind { connections, questions, question_streams, log, proxy };
   [[nodiscard]] base::Status add(base::Fd socket, Kind kind);
   asio::awaitable<void> run(std::shared_ptr<Door> door);
   // False: nothing more can be taken now for want of descriptors or room.

@@ -2,6 +2,7 @@
 // says, the record, and then the act.
 #include "gateway/session.h"
 
+#include "gateway/h2_session.h"
 #include "gateway/http_session.h"
 #include "gateway/opening.h"
 #include "gateway/proxy.h"
@@ -95,6 +96,7 @@ Decision decision_of(const Connection& connection, const Target& target, const J
     decision.reason = judged.silent;
     return decision;
   }
+  decision.policy = judged.verdict.revision;
   decision.verdict = verdict_word(judged.verdict);
   decision.rule = judged.verdict.rule;
   decision.reason = judged.verdict.reason;
@@ -195,6 +197,8 @@ asio::awaitable<bool> let_in(Connection& connection, Target& target) {
 asio::awaitable<void> tunnel(Connection& connection, Target target, Judged judged) {
   Core& core = connection.core;
   const auto since = Clock::now();
+  const policy::Request request{.scheme = judged.scheme, .host = target.host, .port = target.port};
+  const Carrying carrying(connection, request, judged.verdict.treatment);
   co_await vet(core, target, judged);
   const std::uint64_t ref = core.recorder.decision(decision_of(connection, target, judged));
   const bool recorded = co_await core.recorder.handed_over(connection.wake);
@@ -202,8 +206,9 @@ asio::awaitable<void> tunnel(Connection& connection, Target target, Judged judge
     co_return co_await turn_away(connection, target, judged);
   }
   Relayed relayed{.problem = judged.problem};
-  if (judged.problem.empty() && !co_await dial(connection, *target.vetted, target.port)) {
-    relayed.problem = "unreachable";
+  if (judged.problem.empty()) {
+    const auto dialled = co_await dial(connection, *target.vetted, target.port);
+    if (!dialled) relayed.problem = dial_problem(dialled.error());
   }
   const auto ended = [&] {
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since);
@@ -239,7 +244,11 @@ asio::awaitable<void> terminate(Connection& connection, const Target& target,
     }
   }
   if (problem.empty()) {
-    HttpSession session(connection, target, http::Leg::tls);
+    if (connection.client->protocol() == "h2") {
+      H2Session session(connection, target);
+      co_return co_await session.run();
+    }
+    HttpSession session(connection, target, http::Leg::tls, nullptr);
     co_return co_await session.run();
   }
   Decision decision = decision_of(connection, target, judged);
@@ -263,7 +272,7 @@ asio::awaitable<void> serve_target(Connection& connection, Target target) {
   if (judged.scheme == policy::Scheme::tls) {
     co_return co_await terminate(connection, target, judged);
   }
-  HttpSession session(connection, std::move(target), http::Leg::plain);
+  HttpSession session(connection, std::move(target), http::Leg::plain, nullptr);
   co_await session.run();
 }
 

@@ -14,23 +14,26 @@ constexpr std::size_t kMostTls = std::size_t{1} << 30;  // OpenSSL counts in int
 
 }  // namespace
 
-void Stream::FreeSsl::operator()(SSL* ssl) const {
+void SocketStream::FreeSsl::operator()(SSL* ssl) const {
   SSL_free(ssl);
 }
 
-Stream::Stream(asio::io_context& io, base::Fd fd, Wake& wake)
-    : descriptor_(io, fd.release()), wake_(&wake) {
+SocketStream::SocketStream(asio::io_context& io, base::Fd fd, Wake& wake)
+    : descriptor_(io, fd.release()) {
+  attach(wake);
   // Both can fail on a socket that its peer has reset; the next read says so.
   (void)os::set_no_delay(this->fd());
 }
 
-Stream::~Stream() {
-  close();
+SocketStream::~SocketStream() {
+  end();
 }
 
-base::Status Stream::start_tls(const http::TlsContext& context, Side side, std::string_view host) {
+base::Status SocketStream::start_tls(const http::TlsContext& context, Side side,
+                                     std::string_view host) {
+  outer_ = std::move(ssl_);
   ssl_.reset(SSL_new(context.get()));
-  if (!ssl_ || SSL_set_fd(ssl_.get(), fd()) != 1) {
+  if (!ssl_ || !attach_tls()) {
     ERR_clear_error();
     return base::fail(base::Kind::system, "TLS", "out of memory", {});
   }
@@ -46,11 +49,29 @@ base::Status Stream::start_tls(const http::TlsContext& context, Side side, std::
   return http::expect_peer(ssl_.get(), host);
 }
 
-base::Status Stream::present(std::string_view pem) {
+// To the socket, or to the TLS connection with a proxy that carries this one.
+bool SocketStream::attach_tls() {
+  if (!outer_) return SSL_set_fd(ssl_.get(), fd()) == 1;
+  BIO* carrier = BIO_new(BIO_f_ssl());
+  if (carrier == nullptr) return false;
+  BIO_set_ssl(carrier, outer_.get(), BIO_NOCLOSE);
+  SSL_set_bio(ssl_.get(), carrier, carrier);
+  return true;
+}
+
+base::Status SocketStream::present(std::string_view pem) {
   return http::present(ssl_.get(), pem);
 }
 
-os::Moved Stream::tls_result(int result, Wants& wants) {
+base::Status SocketStream::offer_http2() {
+  return http::offer_http2(ssl_.get());
+}
+
+std::string_view SocketStream::protocol() const {
+  return ssl_ ? http::agreed_protocol(ssl_.get()) : std::string_view{};
+}
+
+os::Moved SocketStream::tls_result(int result, Wants& wants) {
   const int error = SSL_get_error(ssl_.get(), result);
   const int number = errno;
   ERR_clear_error();
@@ -70,7 +91,7 @@ os::Moved Stream::tls_result(int result, Wants& wants) {
   }
 }
 
-os::Moved Stream::handshake() {
+os::Moved SocketStream::handshake() {
   if (!open()) return {.error = ECONNABORTED};
   errno = 0;
   const int result = SSL_do_handshake(ssl_.get());
@@ -85,7 +106,7 @@ os::Moved Stream::handshake() {
   return moved;
 }
 
-os::Moved Stream::try_read(std::span<char> into) {
+os::Moved SocketStream::try_read(std::span<char> into) {
   if (!open()) return {.error = ECONNABORTED};
   if (!ssl_) return os::receive(fd(), into);
   errno = 0;
@@ -95,7 +116,7 @@ os::Moved Stream::try_read(std::span<char> into) {
   return tls_result(result, read_wants_);
 }
 
-os::Moved Stream::try_write(std::string_view bytes) {
+os::Moved SocketStream::try_write(std::string_view bytes) {
   if (!open()) return {.error = ECONNABORTED};
   if (bytes.empty()) return {};
   if (!ssl_) return os::send(fd(), bytes);
@@ -109,34 +130,27 @@ os::Moved Stream::try_write(std::string_view bytes) {
   return moved;
 }
 
-os::Moved Stream::try_write(std::string_view first, std::string_view second) {
+os::Moved SocketStream::try_write(std::string_view first, std::string_view second) {
   if (!open()) return {.error = ECONNABORTED};
   if (ssl_ || second.empty()) return try_write(first.empty() ? second : first);
   if (first.empty()) return try_write(second);
   return os::send(fd(), first, second);
 }
 
-void Stream::arm(Wants wants) {
+void SocketStream::arm(Wants wants) {
   bool& armed = wants == Wants::read ? waits_to_read_ : waits_to_write_;
   if (armed || !open()) return;
   armed = true;
   const auto what = wants == Wants::read ? asio::posix::stream_descriptor::wait_read
                                          : asio::posix::stream_descriptor::wait_write;
-  descriptor_.async_wait(
-      what, [self = shared_from_this(), wants](const boost::system::error_code&) {
-        (wants == Wants::read ? self->waits_to_read_ : self->waits_to_write_) = false;
-        if (self->wake_ != nullptr) self->wake_->notify();
-      });
+  descriptor_.async_wait(what, [self = std::static_pointer_cast<SocketStream>(shared_from_this()),
+                                wants](const boost::system::error_code&) {
+    (wants == Wants::read ? self->waits_to_read_ : self->waits_to_write_) = false;
+    if (self->wake_ != nullptr) self->wake_->notify();
+  });
 }
 
-void Stream::arm_read() {
-  arm(read_wants_);
-}
-void Stream::arm_write() {
-  arm(write_wants_);
-}
-
-void Stream::shut_down_write() {
+void SocketStream::shut_down_write() {
   if (!open()) return;
   if (ssl_) {
     // The answer to close_notify is not awaited; a failure means that the peer is gone already.
@@ -146,7 +160,7 @@ void Stream::shut_down_write() {
   (void)os::shut_down_write(fd());
 }
 
-void Stream::close() {
+void SocketStream::end() {
   if (!open()) return;
   if (ssl_ && SSL_is_init_finished(ssl_.get()) != 0) {
     SSL_shutdown(ssl_.get());
@@ -156,25 +170,26 @@ void Stream::close() {
   descriptor_.close(ignored);
 }
 
-void Stream::reset() {
+void SocketStream::reset() {
   if (!open()) return;
   (void)os::reset_at_close(fd());
   boost::system::error_code ignored;
   descriptor_.close(ignored);
 }
 
-bool Stream::holds_bytes() const {
-  return ssl_ && SSL_has_pending(ssl_.get()) != 0;
+bool SocketStream::holds_bytes() const {
+  const auto pending = [](const auto& ssl) { return ssl && SSL_has_pending(ssl.get()) != 0; };
+  return pending(ssl_) || pending(outer_);
 }
 
-bool Stream::quiet() {
+bool SocketStream::quiet() {
   char byte = 0;
   if (!open()) return false;
   const os::Moved seen = ssl_ ? try_read({&byte, 1}) : os::peek(fd(), {&byte, 1});
   return seen.error == EAGAIN;
 }
 
-std::string Stream::certificate_problem() const {
+std::string SocketStream::certificate_problem() const {
   return ssl_ ? http::certificate_problem(ssl_.get()) : std::string();
 }
 

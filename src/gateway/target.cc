@@ -8,6 +8,7 @@
 
 #include "gateway/address_book.h"
 #include "gateway/nat64.h"
+#include "gateway/upstream_proxy.h"
 
 namespace gateway {
 
@@ -39,7 +40,10 @@ base::Result<Target> find_target(Core& core, std::string_view host, std::uint16_
 
 asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target& target,
                                                  const policy::Egress* rule) {
-  if (target.vetted) co_return *std::exchange(target.vetted, std::nullopt);
+  if (auto vetted = std::exchange(target.vetted, std::nullopt);
+      vetted && vetted->revision == core.policy().revision) {
+    co_return std::move(*vetted);
+  }
   std::vector<policy::Address> addresses;
   if (target.literal) {
     addresses.push_back(*target.literal);
@@ -53,7 +57,10 @@ asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target& target,
       co_return base::fail(base::Kind::peer, "resolve", "nobody tells of this network's NAT64", {});
     }
   }
-  co_return core.guard.vet(rule, target.host, target.port, addresses);
+  Vetted vetted = CO_TRY(core.guard.vet(rule, target.host, target.port, addresses));
+  vetted.direct = core.upstream_proxy == nullptr || !core.upstream_proxy->serves(target.host);
+  vetted.revision = core.policy().revision;
+  co_return vetted;
 }
 
 namespace {
@@ -87,7 +94,7 @@ class Race {
         continue;
       }
       attempts_.push_back({.address = to.address(),
-                           .stream = std::make_shared<Stream>(
+                           .stream = std::make_shared<SocketStream>(
                                connection_.core.io, std::move(*socket), connection_.wake)});
       attempts_.back().stream->arm_write();
       break;
@@ -143,8 +150,8 @@ class Race {
 
 }  // namespace
 
-asio::awaitable<base::Result<policy::Address>> dial(Connection& connection, Vetted vetted,
-                                                    std::uint16_t port) {
+asio::awaitable<base::Result<policy::Address>> connect_to(Connection& connection, Vetted vetted,
+                                                          std::uint16_t port) {
   connection.allow(connection.core.limits.connect);
   Race race(connection, vetted, port);
   race.start_next();
@@ -155,15 +162,65 @@ asio::awaitable<base::Result<policy::Address>> dial(Connection& connection, Vett
   co_return base::system_error("connect", race.error());
 }
 
+asio::awaitable<base::Result<policy::Address>> dial(Connection& connection, Vetted vetted,
+                                                    std::uint16_t port) {
+  const Core& core = connection.core;
+  const UpstreamProxy* proxy = core.upstream_proxy;
+  const std::uint64_t revision = vetted.revision;
+  Vetted excepted = vetted;
+  std::erase_if(excepted.passed,
+                [&](const Passed& to) { return proxy != nullptr && proxy->serves(to.address()); });
+  const bool direct = proxy == nullptr || vetted.direct || !excepted.passed.empty();
+  auto address = direct ? co_await connect_to(connection, vetted.direct ? vetted : excepted, port)
+                        : co_await dial_by_proxy(connection, vetted, port);
+  // What was judged by rules that are no longer in force is not dialled after all.
+  if (revision != core.policy().revision) {
+    drop_upstream(connection);
+    co_return base::fail(base::Kind::peer, kDialError, "policy", {});
+  }
+  if (address) connection.dialled = *address;
+  co_return address;
+}
+
+void drop_upstream(Connection& connection) {
+  if (!connection.upstream) return;
+  connection.upstream->close();
+  connection.upstream->detach();
+  connection.upstream.reset();
+}
+
+std::string dial_problem(const base::Error& error) {
+  return error.where == kDialError ? error.what : "unreachable";
+}
+
+namespace {
+
+// The rules that a verdict was made by, in force or not.
+const PastRules* past_rules(const Core& core, const policy::Verdict& verdict) {
+  if (verdict.revision == 0 || verdict.revision == core.policy().revision) return nullptr;
+  const auto found = std::ranges::find(core.past, verdict.revision,
+                                       [](const PastRules& past) { return past.policy.revision; });
+  return found == core.past.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 const policy::Egress* rule_of(const Core& core, const policy::Verdict& verdict) {
-  return policy::rule_of(core.policy(), verdict);
+  const PastRules* past = past_rules(core, verdict);
+  return policy::rule_of(past == nullptr ? core.policy() : past->policy, verdict);
+}
+
+Used* used_by(const Core& core, const policy::Verdict& verdict) {
+  const PastRules* past = past_rules(core, verdict);
+  const auto& used = past == nullptr ? core.used : past->used;
+  return verdict.rule_index < used.size() ? used[verdict.rule_index].get() : nullptr;
 }
 
 Budget budget_of(Core& core, const policy::Verdict& verdict) {
   const policy::Egress* rule = rule_of(core, verdict);
-  if (rule == nullptr) return {};
-  Used& used = core.used[verdict.rule_index];
-  return {.up = {used.up, rule->max_up}, .down = {used.down, rule->max_down}};
+  Used* used = used_by(core, verdict);
+  if (rule == nullptr || used == nullptr) return {};
+  return {.up = {used->up, rule->max_up}, .down = {used->down, rule->max_down}};
 }
 
 std::string verdict_word(const policy::Verdict& verdict) {

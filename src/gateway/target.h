@@ -31,12 +31,26 @@ asio::awaitable<base::Result<Vetted>> find_route(Core& core, Target& target,
                                                  const policy::Egress* rule);
 
 // Connects to the first passed address that answers and makes it connection.upstream; which one is
-// returned. Only after the decision was recorded.
+// returned.
+asio::awaitable<base::Result<policy::Address>> connect_to(Connection& connection, Vetted vetted,
+                                                          std::uint16_t port);
+// The same, through the policy's upstream proxy where it serves that host and address. Only after
+// the decision was recorded.
 asio::awaitable<base::Result<policy::Address>> dial(Connection& connection, Vetted vetted,
                                                     std::uint16_t port);
 
+// Closes connection.upstream, if there is one.
+void drop_upstream(Connection& connection);
+// WHERE of an error of dial() whose WHAT is a word of egress.ended by itself.
+inline constexpr const char* kDialError = "dial";
+// Why dial() failed, in the words of egress.ended: "unreachable", "policy" (it has changed
+// meanwhile), or what is said of the upstream proxy.
+[[nodiscard]] std::string dial_problem(const base::Error& error);
+
 // The rule that a verdict names, or nullptr.
 [[nodiscard]] const policy::Egress* rule_of(const Core& core, const policy::Verdict& verdict);
+// What that rule's budgets have been used up by, or nullptr. Lives as long as core.
+[[nodiscard]] Used* used_by(const Core& core, const policy::Verdict& verdict);
 // Its max_up and max_down; without a bound where there is no rule. Counts in core, which must
 // outlive it.
 [[nodiscard]] Budget budget_of(Core& core, const policy::Verdict& verdict);

@@ -18,6 +18,7 @@
 #include "gateway/credentials.h"
 #include "gateway/dns.h"
 #include "gateway/servers.h"
+#include "gateway/upstream_proxy.h"
 #include "plan/plan.h"
 
 namespace gateway::testing {
@@ -49,11 +50,16 @@ class TlsPeer {
  public:
   enum class Side { client, server };
   // `host`: the name to ask for and to verify, for a client.
-  TlsPeer(const Peer& peer, const http::TlsContext& context, Side side, const std::string& host);
+  TlsPeer(const Peer& peer, const http::TlsContext& context, Side side, const std::string& host)
+      : TlsPeer(peer, context, side, host, Speaks::http1) {}
+  enum class Speaks { http1, http2 };
+  TlsPeer(const Peer& peer, const http::TlsContext& context, Side side, const std::string& host,
+          Speaks speaks);
   ~TlsPeer();
   TlsPeer(const TlsPeer&) = delete;
   TlsPeer& operator=(const TlsPeer&) = delete;
   [[nodiscard]] bool shook_hands() const { return shook_hands_; }
+  [[nodiscard]] std::string_view protocol() const { return http::agreed_protocol(ssl_); }
   void send(std::string_view bytes) const;
   [[nodiscard]] std::string read_some() const;
   [[nodiscard]] std::string read_until(std::string_view end) const;
@@ -113,7 +119,8 @@ class World {
   os::LocalNetworks local;                                      // what is this host's own
   std::function<plan::LeaseAnswer(plan::LeaseRequest)> broker;  // answers leases
   std::vector<plan::LeaseRequest> leases;
-  std::string roots;  // PEM for upstream TLS
+  std::string roots;           // PEM for upstream TLS
+  std::string proxy_password;  // of network.upstream_proxy
   http::Authority* authority = nullptr;
 
   // Builds the gateway from the above; called by the first of the next ones.
@@ -147,6 +154,7 @@ class World {
   std::unique_ptr<Resolver> resolver_;
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<Credentials> credentials_;
+  std::optional<UpstreamProxy> upstream_proxy_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<Dns> dns_;
   std::vector<Event> events_;

@@ -96,11 +96,12 @@ void Peer::finish_sending() const {
 }
 
 TlsPeer::TlsPeer(const Peer& peer, const http::TlsContext& context, Side side,
-                 const std::string& host)
+                 const std::string& host, Speaks speaks)
     : ssl_(SSL_new(context.get())) {
   SSL_set_fd(ssl_, peer.fd());
   if (side == Side::client) {
     EXPECT_TRUE(http::expect_peer(ssl_, host));
+    if (speaks == Speaks::http2) EXPECT_TRUE(http::offer_http2(ssl_));
     shook_hands_ = SSL_connect(ssl_) == 1;
   } else {
     shook_hands_ = SSL_accept(ssl_) == 1;
@@ -263,6 +264,12 @@ Core& World::core() {
     return going_to_.at(os::peer_endpoint(socket)->port);
   };
   core_->authority = authority;
+  const policy::UpstreamProxy& proxy = plan.policy.network.upstream_proxy;
+  if (!proxy.url.empty()) {
+    upstream_proxy_.emplace(proxy, *policy::proxy_place(proxy.url));
+    upstream_proxy_->take_password(*base::Secret::hold(proxy_password));
+    core_->upstream_proxy = &*upstream_proxy_;
+  }
   core_->upstream_tls = [this] {
     const bool verify = plan.protections.contains(plan::Protection::upstream_verify);
     return http::client_context(roots,

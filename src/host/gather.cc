@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 
 #include "host/host.h"
@@ -107,6 +108,75 @@ base::Status etc_facts(HostFacts& facts) {
   return {};
 }
 
+// --- The engine of the isolate tier --------------------------------------------------------------
+
+// Day 0 is 1970-01-01, by the proleptic Gregorian calendar.
+std::int64_t day_number(std::string_view eight_digits) {
+  const auto part = [&](std::size_t at, std::size_t size) {
+    return static_cast<int>(base::parse_number(eight_digits.substr(at, size)).value_or(0));
+  };
+  const std::chrono::year_month_day day{std::chrono::year(part(0, 4)),
+                                        std::chrono::month(static_cast<unsigned>(part(4, 2))),
+                                        std::chrono::day(static_cast<unsigned>(part(6, 2)))};
+  return day.ok() ? std::chrono::sys_days(day).time_since_epoch().count() : -1;
+}
+
+// "1.20261117.1": the version of the npm package names the day.
+void engine_age(plan::Engine& engine) {
+  const auto parts = base::split(engine.version, '.');
+  if (parts.size() < 2 || parts[1].size() != 8) return;
+  const std::int64_t built = day_number(parts[1]);
+  if (built < 0) return;
+  const auto now = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
+  const std::int64_t today = now.time_since_epoch().count();
+  engine.day =
+      fmt::format("{}-{}-{}", parts[1].substr(0, 4), parts[1].substr(4, 2), parts[1].substr(6));
+  engine.days_old = today > built ? static_cast<std::uint64_t>(today - built) : 0;
+}
+
+// A file that a library of that name is, where the distribution has it.
+std::string library(const std::string& name) {
+#ifdef __aarch64__
+  constexpr std::string_view kOwn = "aarch64-linux-gnu";
+#else
+  constexpr std::string_view kOwn = "x86_64-linux-gnu";
+#endif
+  for (const std::string& folder :
+       {fmt::format("/usr/lib/{}/", kOwn), fmt::format("/lib/{}/", kOwn),
+        std::string("/usr/lib64/"), std::string("/lib64/")}) {
+    if (os::may_access(folder + name, os::Access::read)) return folder + name;
+  }
+  return {};
+}
+
+void engine_facts(HostFacts& facts) {
+  plan::Engine& engine = facts.engine;
+  const std::string program = facts.helper_dir + "/engine/workerd";
+  const std::string starter = facts.helper_dir + "/cerco-isolate";
+  if (os::may_access(starter, os::Access::read))
+    engine.files[std::string(plan::kEngineStarter)] = starter;
+  if (!os::may_access(program, os::Access::read)) return;
+  engine.files[std::string(plan::kEngineProgram)] = program;
+  if (const auto text = os::read_file(facts.helper_dir + "/engine/version", 64)) {
+    engine.version = text->substr(0, text->find('\n'));
+  }
+  engine_age(engine);
+#ifdef __aarch64__
+  engine.files["/lib/ld-linux-aarch64.so.1"] = "/lib/ld-linux-aarch64.so.1";
+#else
+  engine.files["/lib64/ld-linux-x86-64.so.2"] = "/lib64/ld-linux-x86-64.so.2";
+#endif
+  for (const char* name :
+       {"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "libgcc_s.so.1"}) {
+    const std::string path = library(name);
+    if (path.empty()) {
+      engine.lacking.emplace_back(name);
+    } else {
+      engine.files[fmt::format("/lib/{}", name)] = path;
+    }
+  }
+}
+
 // --- What the network side needs -----------------------------------------------------------------
 
 base::Status network_facts(const Caller& caller, HostFacts& facts) {
@@ -151,6 +221,11 @@ base::Result<HostFacts> gather(const Caller& caller) {
   facts.state_disk_free = room.free;
   facts.state_disk_total = room.total;
   base_facts(facts);
+  engine_facts(facts);
+  for (const char* path : {"/usr/local/bin/runsc", "/usr/bin/runsc", "/usr/sbin/runsc"}) {
+    if (!facts.runsc.empty() || !os::may_access(path, os::Access::read)) continue;
+    facts.runsc = path;
+  }
   TRY(etc_facts(facts));
   TRY(network_facts(caller, facts));
   return facts;

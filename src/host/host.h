@@ -26,6 +26,15 @@ struct Caller {
 // read, or where SSL_CERT_FILE names a file that cannot be (bad_input).
 [[nodiscard]] base::Result<plan::HostFacts> gather(const Caller& caller);
 
+// Which release the runsc of `facts` is and which platform it has, asked of it by running it;
+// nothing where there is none. `missing` where it does not run or has no platform that we use.
+[[nodiscard]] base::Status ask_runsc(plan::HostFacts& facts);
+
+// "systrap" where the text of `runsc flags` names it, else "ptrace"; "" where neither. Pure.
+[[nodiscard]] std::string platform_in(std::string_view flags);
+// The release in the text of `runsc --version`; "unknown" where there is none. Pure.
+[[nodiscard]] std::string release_in(std::string_view version);
+
 // --- Readers of /proc and /etc text: pure --------------------------------------------------------
 
 // A cgroup hierarchy as this process sees it.

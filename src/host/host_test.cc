@@ -298,4 +298,32 @@ TEST(Gather, ARootsFileThatIsNotThereIsAnError) {
   EXPECT_EQ(facts.error().kind, base::Kind::bad_input);
 }
 
+TEST(Runsc, ThePlatformIsTheBestThatItsFlagsName) {
+  const char* old =
+      "  -pcap-log string\n    \tlocation\n  -platform string\n    \tspecifies which platform to "
+      "use: ptrace (default), kvm. (default \"ptrace\")\n  -platform_device_path string\n    "
+      "\tsystrap\n";
+  const char* current =
+      "  -platform string\n    \tspecifies which platform to use: systrap (default), ptrace, "
+      "kvm.\n";
+  EXPECT_EQ(host::platform_in(old), "ptrace");
+  EXPECT_EQ(host::platform_in(current), "systrap");
+  EXPECT_EQ(host::platform_in("  -platform string\n    \tkvm\n"), "");
+  EXPECT_EQ(host::platform_in(""), "");
+}
+
+TEST(Runsc, TheReleaseIsWhatItsVersionSays) {
+  EXPECT_EQ(host::release_in("runsc version 0.0~20221219.0\nspec: 1.0.2-dev\n"), "0.0~20221219.0");
+  EXPECT_EQ(host::release_in("something else"), "unknown");
+}
+
+TEST(Runsc, WhoDoesNotAnswerIsAnError) {
+  plan::HostFacts facts;
+  EXPECT_TRUE(host::ask_runsc(facts));  // none there: nothing to ask
+  facts.runsc = "/bin/true";
+  EXPECT_FALSE(host::ask_runsc(facts));
+  facts.runsc = "/not/there";
+  EXPECT_FALSE(host::ask_runsc(facts));
+}
+
 }  // namespace

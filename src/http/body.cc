@@ -20,6 +20,49 @@ constexpr std::initializer_list<std::string_view> kTrailers = {
     "grpc-status",    "grpc-message", "grpc-status-details-bin",
     "content-digest", "repr-digest",  "server-timing"};
 
+// What only a head may say, or what only one that was judged as such may bring.
+constexpr std::initializer_list<std::string_view> kHeadOnly = {"host",
+                                                               "content-length",
+                                                               "content-type",
+                                                               "content-encoding",
+                                                               "content-range",
+                                                               "connection",
+                                                               "keep-alive",
+                                                               "te",
+                                                               "trailer",
+                                                               "transfer-encoding",
+                                                               "upgrade",
+                                                               "authorization",
+                                                               "set-cookie",
+                                                               "cookie",
+                                                               "cache-control",
+                                                               "location",
+                                                               "alt-svc",
+                                                               "www-authenticate",
+                                                               "expect",
+                                                               "max-forwards",
+                                                               "report-to",
+                                                               "nel",
+                                                               "reporting-endpoints",
+                                                               "alt-used",
+                                                               "age",
+                                                               "authentication-info",
+                                                               "expires",
+                                                               "date",
+                                                               "vary",
+                                                               "retry-after"};
+
+bool among(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool goes_on(std::string_view name, Trailers which) {
+  if (which == Trailers::all || among(name, kTrailers)) return true;
+  return which == Trailers::grpc && !among(name, kHeadOnly) && !name.starts_with("proxy-") &&
+         !name.starts_with("x-cerco-") && !name.starts_with("x-forwarded-") &&
+         !name.starts_with("access-control-");
+}
+
 // The size in front of any extension; nullopt when it is not 1 to 15 hex digits.
 std::optional<std::uint64_t> chunk_size(std::string_view line) {
   const auto end = line.find_first_of("; \t");
@@ -39,7 +82,8 @@ std::optional<std::uint64_t> chunk_size(std::string_view line) {
 
 }  // namespace
 
-BodyReader::BodyReader(Body body, unsigned reject_status) : reject_status_(reject_status) {
+BodyReader::BodyReader(Body body, unsigned reject_status, Trailers trailers)
+    : reject_status_(reject_status), which_(trailers) {
   switch (body.framing) {
     case Framing::none:
       break;
@@ -113,9 +157,7 @@ Parsed<void> BodyReader::take_trailer(std::string_view text) {
   std::vector<Field> fields;
   auto parsed = parse_fields(std::string(text) + "\r\n", reject_status_, fields);
   if (!parsed) return parsed;
-  if (std::ranges::find(kTrailers, fields[0].name) != kTrailers.end()) {
-    trailers_.push_back(std::move(fields[0]));
-  }
+  if (goes_on(fields[0].name, which_)) trailers_.push_back(std::move(fields[0]));
   return {};
 }
 

@@ -10,11 +10,19 @@
 
 namespace http {
 
+// Which trailer fields go on. Of gRPC's answers those that a service makes up go on as well, but
+// none that a head could have said of the connection, of framing, of the origin or of a session.
+enum class Trailers {
+  known,  // gRPC's own and digests
+  grpc,   // all but those
+  all,    // of text that our own code wrote
+};
+
 // Reads one body of any framing. Copies nothing: content comes back as views into what was given.
 class BodyReader {
  public:
   // `reject_status`: 400 for a request's body, 502 for a response's.
-  BodyReader(Body body, unsigned reject_status);
+  BodyReader(Body body, unsigned reject_status, Trailers trailers);
 
   struct Part {
     std::size_t used = 0;      // bytes of the input that are done with
@@ -27,7 +35,7 @@ class BodyReader {
   [[nodiscard]] Parsed<void> closed();
 
   [[nodiscard]] bool done() const { return state_ == State::done; }
-  // Trailer fields that may go on (gRPC's and digests); all others were dropped. Valid when done().
+  // Trailer fields that may go on; all others were dropped. Valid when done().
   [[nodiscard]] const std::vector<Field>& trailers() const { return trailers_; }
 
  private:
@@ -40,6 +48,7 @@ class BodyReader {
 
   State state_ = State::done;
   unsigned reject_status_;
+  Trailers which_;
   std::uint64_t left_ = 0;
   std::string line_;  // a chunk-size or trailer line that is not whole yet
   std::size_t trailer_bytes_ = 0;

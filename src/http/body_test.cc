@@ -16,7 +16,7 @@ struct Outcome {
 
 // Feeds the text in pieces of `step` bytes.
 Outcome run(http::Body body, std::string_view text, std::size_t step) {
-  http::BodyReader reader(body, 400);
+  http::BodyReader reader(body, 400, http::Trailers::known);
   Outcome out;
   while (!text.empty() && !reader.done()) {
     std::string_view piece = text.substr(0, step);
@@ -51,8 +51,8 @@ TEST(Body, LengthEndsWhereItSays) {
   EXPECT_EQ(out.content, "hello");
   EXPECT_EQ(out.rest, "GET / HTTP/1.1\r\n");
   EXPECT_TRUE(out.done);
-  EXPECT_TRUE(http::BodyReader({http::Framing::length, 0}, 400).done());
-  EXPECT_TRUE(http::BodyReader({}, 400).done());
+  EXPECT_TRUE(http::BodyReader({http::Framing::length, 0}, 400, http::Trailers::known).done());
+  EXPECT_TRUE(http::BodyReader({}, 400, http::Trailers::known).done());
 }
 
 TEST(Body, ChunksEndAtTheLast) {
@@ -115,17 +115,33 @@ TEST(Body, WrittenChunksAreReadBack) {
 }
 
 TEST(Body, CloseEndsOnlyWhatSaysSo) {
-  http::BodyReader open({http::Framing::until_close, 0}, 502);
+  http::BodyReader open({http::Framing::until_close, 0}, 502, http::Trailers::known);
   EXPECT_EQ(open.read("abc")->content, "abc");
   EXPECT_FALSE(open.done());
   EXPECT_TRUE(open.closed());
   EXPECT_TRUE(open.done());
-  http::BodyReader cut({http::Framing::length, 4}, 502);
+  http::BodyReader cut({http::Framing::length, 4}, 502, http::Trailers::known);
   ASSERT_TRUE(cut.read("abc"));
   EXPECT_EQ(cut.closed().error().status, 502U);
-  http::BodyReader chunks(kChunked, 400);
+  http::BodyReader chunks(kChunked, 400, http::Trailers::known);
   ASSERT_TRUE(chunks.read("5\r\nhel"));
   EXPECT_EQ(chunks.closed().error().reason, "body-cut");
+}
+
+TEST(Body, TrailersOfGrpcPassButNoneThatAHeadCouldHaveSaid) {
+  const auto trailers = [](std::string_view text, http::Trailers which) {
+    http::BodyReader reader(kChunked, 502, which);
+    std::string left = "0\r\n" + std::string(text) + "\r\n";
+    while (!reader.done()) left.erase(0, reader.read(left)->used);
+    std::string names;
+    for (const auto& field : reader.trailers()) names += field.name + " ";
+    return names;
+  };
+  constexpr std::string_view kText =
+      "grpc-status: 0\r\nx-mine-bin: aa\r\nset-cookie: a=1\r\ncontent-length: 1\r\n"
+      "x-cerco-deny: no\r\nproxy-x: 1\r\naccess-control-allow-origin: a\r\n";
+  EXPECT_EQ(trailers(kText, http::Trailers::known), "grpc-status ");
+  EXPECT_EQ(trailers(kText, http::Trailers::grpc), "grpc-status x-mine-bin ");
 }
 
 }  // namespace

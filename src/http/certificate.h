@@ -33,7 +33,7 @@ class Authority {
 
   // A context for the server side of a connection with a leaf for exactly `host` (a canonical name
   // or an IP literal without brackets): TLS 1.2 and 1.3, no renegotiation, no early data, tickets
-  // that are worth nothing for another name, ALPN http/1.1. The 256 used last are kept.
+  // that are worth nothing for another name, ALPN h2 before http/1.1. The 256 used last are kept.
   [[nodiscard]] base::Result<TlsContext> server_context(std::string_view host);
 
  private:
@@ -60,6 +60,10 @@ enum class Verification {
 // the peer's own certificate was verified. bad_input where they do not fit; nothing of the key is
 // in any message.
 [[nodiscard]] base::Status present(SSL* connection, std::string_view pem);
+// As a client, before the handshake: HTTP/2 where the peer speaks it, else HTTP/1.1.
+[[nodiscard]] base::Status offer_http2(SSL* connection);
+// After the handshake: "h2", "http/1.1", or "" where ALPN was not spoken. Lives with `connection`.
+[[nodiscard]] std::string_view agreed_protocol(const SSL* connection);
 // After a failed handshake: what was wrong with the peer's certificate, "" when that was not it.
 [[nodiscard]] std::string certificate_problem(const SSL* connection);
 

@@ -160,7 +160,7 @@ TEST(Certificate, OtherNamesGetAnAlert) {
   EXPECT_TRUE(shake(context->get(), std::move(upper)).done);
 }
 
-TEST(Certificate, OnlyHttp11IsSpoken) {
+TEST(Certificate, Http2AndHttp11AreSpoken) {
   auto ca = authority("aaaaaaaaaaaa");
   auto context = ca.server_context("a.test");
   ASSERT_TRUE(context);
@@ -170,8 +170,18 @@ TEST(Certificate, OnlyHttp11IsSpoken) {
                         static_cast<unsigned>(alpn.size()));
     return shake(context->get(), std::move(connection));
   };
-  EXPECT_EQ(offering("\x02h2\x08http/1.1").alpn, "http/1.1");
-  EXPECT_FALSE(offering("\x02h2").done);
+  EXPECT_EQ(offering("\x02h2\x08http/1.1").alpn, "h2");
+  EXPECT_EQ(offering("\x08http/1.1").alpn, "http/1.1");
+  EXPECT_EQ(offering("\x02h2").alpn, "h2");
+  EXPECT_FALSE(offering("\x02h3").done);
+  // A suite of TLS 1.2 that RFC 9113 bars from HTTP/2.
+  auto old = client(ca.pem(), "a.test");
+  SSL_set_max_proto_version(old.get(), TLS1_2_VERSION);
+  SSL_set_cipher_list(old.get(), "ECDHE-ECDSA-AES128-SHA256:@SECLEVEL=0");
+  const std::string both("\x02h2\x08http/1.1");
+  SSL_set_alpn_protos(old.get(), reinterpret_cast<const unsigned char*>(both.data()),
+                      static_cast<unsigned>(both.size()));
+  EXPECT_EQ(shake(context->get(), std::move(old)).alpn, "http/1.1");
   const auto none = offering("");
   EXPECT_TRUE(none.done);
   EXPECT_EQ(none.alpn, "");

@@ -1,4 +1,4 @@
-// The one header of module http: strict admission of HTTP/1.1 and TLS, certificates, refusals,
+// The one header of module http: strict admission of HTTP and TLS, certificates, refusals,
 // placeholders and redaction. No sockets: bytes come in as views and go out as strings.
 #pragma once
 
@@ -6,6 +6,7 @@
 #include "http/certificate.h"  // IWYU pragma: export
 #include "http/field.h"        // IWYU pragma: export
 #include "http/form.h"         // IWYU pragma: export
+#include "http/h2.h"           // IWYU pragma: export
 #include "http/hello.h"        // IWYU pragma: export
 #include "http/members.h"      // IWYU pragma: export
 #include "http/placeholder.h"  // IWYU pragma: export

@@ -24,6 +24,7 @@ std::string response(unsigned status, std::string_view reason, std::string_view 
       "Cache-Control: no-store\r\nX-Cerco-Deny: {}\r\n",
       status, status_phrase(status), body.size(), header_safe(reason));
   if (status == 503) out += "Retry-After: 1\r\n";
+  if (status == 407) out += "Proxy-Authenticate: Basic realm=\"cerco\"\r\n";
   if (after == After::close) out += "Connection: close\r\n";
   out += "\r\n";
   if (!head_only) out += body;
@@ -66,6 +67,8 @@ std::string_view status_phrase(unsigned status) {
       return "Forbidden";
     case 405:
       return "Method Not Allowed";
+    case 407:
+      return "Proxy Authentication Required";
     case 408:
       return "Request Timeout";
     case 413:

@@ -42,6 +42,7 @@ Parsed<SocksGreeting> read_socks_greeting(std::string_view bytes) {
     greeting.method = method;
     break;
   }
+  greeting.offers_password = offered.contains(static_cast<char>(SocksMethod::password));
   return greeting;
 }
 
@@ -54,6 +55,11 @@ Parsed<std::size_t> read_socks_login(std::string_view bytes) {
   needs += byte(bytes, 1) + 1;
   if (bytes.size() < needs) return needs;
   return needs + byte(bytes, needs - 1);
+}
+
+std::string_view socks_password(std::string_view login) {
+  const std::size_t at = 3 + byte(login, 1);  // version, length, user, length
+  return login.substr(at, byte(login, at - 1));
 }
 
 Parsed<SocksRequest> read_socks_request(std::string_view bytes) {
@@ -94,6 +100,10 @@ Parsed<SocksRequest> read_socks_request(std::string_view bytes) {
 
 std::string socks_choice(SocksMethod method) {
   return {static_cast<char>(kVersion), static_cast<char>(method)};
+}
+
+std::string socks_login_refused() {
+  return {static_cast<char>(kLoginVersion), 1};
 }
 
 std::string socks_login_taken() {

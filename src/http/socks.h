@@ -19,7 +19,8 @@ enum class SocksReply : std::uint8_t {
   unknown_command = 7,
   unknown_address = 8,
 };
-// How the client may prove who it is; nobody asks it to, since the socket says whose it is.
+// How the client may prove who it is. Inside a sandbox nobody asks it to, since the socket says
+// whose it is.
 enum class SocksMethod : std::uint8_t { none = 0, password = 2, unacceptable = 0xff };
 
 // Each reader gets what has come so far and says how many bytes its message needs in all, as far as
@@ -29,11 +30,14 @@ enum class SocksMethod : std::uint8_t { none = 0, password = 2, unacceptable = 0
 struct SocksGreeting {
   std::size_t needs = 2;
   SocksMethod method = SocksMethod::unacceptable;  // without a password where the client offers it
+  bool offers_password = false;
 };
 [[nodiscard]] Parsed<SocksGreeting> read_socks_greeting(std::string_view bytes);
 
 // User name and password: their bytes are counted and forgotten.
 [[nodiscard]] Parsed<std::size_t> read_socks_login(std::string_view bytes);
+// The password of a whole login.
+[[nodiscard]] std::string_view socks_password(std::string_view login);
 
 struct SocksRequest {
   enum class Kind { name, v4, v6 };
@@ -49,6 +53,7 @@ struct SocksRequest {
 
 [[nodiscard]] std::string socks_choice(SocksMethod method);  // answers a greeting
 [[nodiscard]] std::string socks_login_taken();               // answers a login
+[[nodiscard]] std::string socks_login_refused();
 // Answers a request; the bound address in it says nothing (0.0.0.0:0).
 [[nodiscard]] std::string socks_reply(SocksReply reply);
 

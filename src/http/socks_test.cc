@@ -28,6 +28,15 @@ TEST(Socks, AGreetingChoosesWhatAsksForNothing) {
   EXPECT_EQ(http::read_socks_greeting(bytes({4, 1, 0, 80})).error().reason, "socks-version");
 }
 
+TEST(Socks, AProxyThatWantsAPasswordCanTellWhoOffersOne) {
+  EXPECT_TRUE(http::read_socks_greeting(bytes({5, 2, 2, 0}))->offers_password);
+  EXPECT_FALSE(http::read_socks_greeting(bytes({5, 1, 0}))->offers_password);
+  const std::string login = bytes({1, 2}) + "me" + bytes({6}) + "secret";
+  ASSERT_EQ(http::read_socks_login(login), login.size());
+  EXPECT_EQ(http::socks_password(login), "secret");
+  EXPECT_EQ(http::socks_password(bytes({1, 0, 0})), "");
+}
+
 // Behind a message may stand the next one, or what the client already tells its server.
 TEST(Socks, AMessageSaysHowLongItIsAndNothingBehindItIsRead) {
   const std::string request = named("api.example.com");

@@ -15,16 +15,25 @@ namespace http {
 namespace {
 
 constexpr std::string_view kAlpn = "\x08http/1.1";
+constexpr std::string_view kAlpnBoth = "\x02h2\x08http/1.1";
 
 const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// http/1.1 where the client offers it; a client that offers only others is told so by an alert.
-int select_alpn(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in,
-                unsigned in_size, void*) {
+// RFC 9113 section 9.2.2 bars the older cipher suites of TLS 1.2 from HTTP/2.
+bool fit_for_http2(const SSL* connection) {
+  const SSL_CIPHER* cipher = SSL_get_pending_cipher(connection);
+  return SSL_version(connection) >= TLS1_3_VERSION ||
+         (cipher != nullptr && SSL_CIPHER_is_aead(cipher) == 1);
+}
+
+// h2, else http/1.1; a client that offers only others is told so by an alert.
+int select_alpn(SSL* connection, const unsigned char** out, unsigned char* out_size,
+                const unsigned char* in, unsigned in_size, void*) {
   unsigned char* chosen = nullptr;
-  if (SSL_select_next_proto(&chosen, out_size, bytes_of(kAlpn), static_cast<unsigned>(kAlpn.size()),
+  const std::string_view ours = fit_for_http2(connection) ? kAlpnBoth : kAlpn;
+  if (SSL_select_next_proto(&chosen, out_size, bytes_of(ours), static_cast<unsigned>(ours.size()),
                             in, in_size) != OPENSSL_NPN_NEGOTIATED) {
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
@@ -172,6 +181,22 @@ base::Status present(SSL* connection, std::string_view pem) {
   }
   ERR_clear_error();
   return {};
+}
+
+base::Status offer_http2(SSL* connection) {
+  // 0 is success in this one call.
+  if (SSL_set_alpn_protos(connection, bytes_of(kAlpnBoth),
+                          static_cast<unsigned>(kAlpnBoth.size())) != 0) {
+    return openssl_error("ALPN");
+  }
+  return {};
+}
+
+std::string_view agreed_protocol(const SSL* connection) {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(connection, &name, &size);
+  return {reinterpret_cast<const char*>(name), size};
 }
 
 std::string certificate_problem(const SSL* connection) {

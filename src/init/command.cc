@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,8 +27,9 @@ struct Prepared {
   std::vector<char*> argv;
   std::vector<char*> env;
   confine::Filter filter;
-  int stdio[3] = {-1, -1, -1};
+  Streams streams;
   std::vector<int> groups;
+  std::vector<int> passed;
 };
 
 std::vector<char*> pointers(std::span<const std::string> texts) {
@@ -38,11 +40,10 @@ std::vector<char*> pointers(std::span<const std::string> texts) {
   return out;
 }
 
-std::expected<Prepared, NotStarted> prepare(const frame::Exec& exec,
-                                            std::span<const base::Fd> fds) {
-  if (exec.groups > frame::kMaxGroups || fds.size() != 3U + exec.groups || exec.argv.empty()) {
-    return std::unexpected(NotStarted{"frame", EINVAL});
-  }
+std::expected<Prepared, NotStarted> prepare(const frame::Exec& exec, const Streams& streams,
+                                            std::span<const base::Fd> groups,
+                                            std::span<const base::Fd> passed) {
+  if (exec.argv.empty()) return std::unexpected(NotStarted{"frame", EINVAL});
   if (exec.filter.size() % sizeof(sock_filter) != 0)
     return std::unexpected(NotStarted{"seccomp", EINVAL});
   Prepared out;
@@ -51,8 +52,9 @@ std::expected<Prepared, NotStarted> prepare(const frame::Exec& exec,
   out.env = pointers(exec.env);
   out.filter.resize(exec.filter.size() / sizeof(sock_filter));
   if (!exec.filter.empty()) std::memcpy(out.filter.data(), exec.filter.data(), exec.filter.size());
-  for (std::size_t i = 0; i < 3; ++i) out.stdio[i] = fds[i].get();
-  for (const base::Fd& group : fds.subspan(3)) out.groups.push_back(group.get());
+  out.streams = streams;
+  for (const base::Fd& group : groups) out.groups.push_back(group.get());
+  for (const base::Fd& one : passed) out.passed.push_back(one.get());
   return out;
 }
 
@@ -78,14 +80,34 @@ confine::Outcome enter_groups(const Prepared& prepared) {
   return {};
 }
 
+// To 3, 4, …. All are copied past those numbers first, since any of them may be one of them.
+confine::Outcome take_passed(const std::vector<int>& passed) {
+  const int clear_of = 3 + static_cast<int>(passed.size());
+  int copies[frame::kMaxPassed] = {};
+  for (std::size_t i = 0; i < passed.size(); ++i) {
+    copies[i] = ::fcntl(passed[i], F_DUPFD_CLOEXEC, clear_of);
+    if (copies[i] < 0) return std::unexpected(confine::Failure{"dup", errno});
+  }
+  for (std::size_t i = 0; i < passed.size(); ++i) {
+    if (::dup2(copies[i], 3 + static_cast<int>(i)) < 0) {
+      return std::unexpected(confine::Failure{"dup2", errno});
+    }
+  }
+  return {};
+}
+
 confine::Outcome take_stdio(const Prepared& prepared) {
-  for (int i = 0; i < 3; ++i) {
-    if (::dup2(prepared.stdio[i], i) < 0) return std::unexpected(confine::Failure{"dup2", errno});
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (::dup2(prepared.streams.numbers[i], static_cast<int>(i)) < 0)
+      return std::unexpected(confine::Failure{"dup2", errno});
+  }
+  if (prepared.streams.terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) {
+    return std::unexpected(confine::Failure{"terminal", errno});
   }
   if (::syscall(SYS_close_range, 3, INT_MAX, CLOSE_RANGE_CLOEXEC) != 0) {
     return std::unexpected(confine::Failure{"close_range", errno});
   }
-  return {};
+  return take_passed(prepared.passed);
 }
 
 confine::Outcome give_up_rights(const frame::Exec& exec) {
@@ -139,8 +161,10 @@ std::vector<std::string> candidates(const std::string& name, std::span<const std
   return out;
 }
 
-std::expected<Begun, NotStarted> begin(const frame::Exec& exec, std::span<const base::Fd> fds) {
-  const auto prepared = prepare(exec, fds);
+std::expected<Begun, NotStarted> begin(const frame::Exec& exec, const Streams& streams,
+                                       std::span<const base::Fd> groups,
+                                       std::span<const base::Fd> passed) {
+  const auto prepared = prepare(exec, streams, groups, passed);
   if (!prepared) return std::unexpected(prepared.error());
   auto pipe = os::pipe();
   if (!pipe) return std::unexpected(NotStarted{"pipe", pipe.error().number});

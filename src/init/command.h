@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <expected>
 #include <optional>
 #include <span>
@@ -26,11 +27,19 @@ struct Begun {
   base::Fd report;  // end of file: execve went well; else see read_report
 };
 
-// Forks a child that becomes the command: in its groups first, leader of a session of its own, the
-// first three of `fds` as 0, 1 and 2, nothing else open, no capability, no new privileges, its
-// filter last. The others of `fds` are the entries of its groups.
+// What becomes the command's 0, 1 and 2. A terminal also becomes the one that controls its session.
+struct Streams {
+  std::array<int, 3> numbers;
+  bool terminal = false;
+};
+
+// Forks a child that becomes the command: in its `groups` first, leader of a session of its own,
+// with these streams and the `passed` as 3, 4, …, nothing else open, no capability, no new
+// privileges, its filter last.
 [[nodiscard]] std::expected<Begun, NotStarted> begin(const frame::Exec& exec,
-                                                     std::span<const base::Fd> fds);
+                                                     const Streams& streams,
+                                                     std::span<const base::Fd> groups,
+                                                     std::span<const base::Fd> passed);
 
 // What the child said before it ended; nullopt when execve went well, or it was killed on the way.
 // Blocks until there is something to read.

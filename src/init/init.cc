@@ -10,13 +10,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 
 #include "base/frame.h"
 #include "confine/confine.h"
 #include "init/command.h"
+#include "init/connection.h"
 #include "init/session.h"
+#include "init/terminal.h"
 #include "os/socket.h"
 
 namespace init {
@@ -29,6 +32,13 @@ struct Command {
   pid_t pid = 0;
   base::Fd report;  // open until it is known whether execve went well
   bool failed = false;
+  std::optional<Terminal> terminal;
+};
+
+// A command that has ended, and whose terminal still has something to pass on.
+struct Closing {
+  frame::Ended ended;
+  Terminal terminal;
 };
 
 class Init {
@@ -42,8 +52,13 @@ class Init {
     for (const Command& command : commands_) {
       if (command.report.open()) waiting.push_back({command.report.get(), POLLIN, 0});
     }
+    const std::size_t reports = waiting.size();
+    for (Terminal* terminal : terminals()) {
+      for (const pollfd& wanted : terminal->wants()) waiting.push_back(wanted);
+    }
     if (::poll(waiting.data(), waiting.size(), -1) < 0) return errno == EINTR;
-    for (std::size_t i = 2; i < waiting.size(); ++i) {
+    act_terminals(std::span<const pollfd>(waiting).subspan(reports));
+    for (std::size_t i = 2; i < reports; ++i) {
       if (waiting[i].revents != 0) hear_report(waiting[i].fd);
     }
     if (waiting[1].revents != 0) reap();
@@ -54,8 +69,35 @@ class Init {
   }
 
  private:
+  [[nodiscard]] std::vector<Terminal*> terminals() {
+    std::vector<Terminal*> all;
+    for (Command& command : commands_) {
+      if (command.terminal) all.push_back(&*command.terminal);
+    }
+    for (Closing& closing : closing_) all.push_back(&closing.terminal);
+    return all;
+  }
+
+  // In the order of terminals(), before any of them comes or goes.
+  void act_terminals(std::span<const pollfd> polled) {
+    for (Terminal* terminal : terminals()) {
+      terminal->act(polled.first<Terminal::kPolled>());
+      polled = polled.subspan(Terminal::kPolled);
+    }
+    say_closed();
+  }
+
+  void say_closed() {
+    std::erase_if(closing_, [&](const Closing& closing) {
+      if (!closing.terminal.over()) return false;
+      say(closing.ended);
+      return true;
+    });
+  }
+
   bool hear_control() {
-    auto message = os::receive_message(control_, frame::kMaxFrame + 1024, 3 + frame::kMaxGroups);
+    auto message = os::receive_message(control_, frame::kMaxFrame + 1024,
+                                       3 + frame::kMaxGroups + frame::kMaxPassed);
     if (!message || message->end) return false;
     auto order = base::decode<frame::ToInit>(message->bytes, "control frame");
     // Only the supervisor can have sent it: a mistake of ours ends the sandbox.
@@ -64,14 +106,43 @@ class Init {
     return alive_;
   }
 
-  void obey(const frame::Exec& exec, std::span<const base::Fd> stdio) {
-    auto begun = begin(exec, stdio);
-    if (!begun) {
-      say(frame::NotStarted{exec.id, begun.error().step,
-                            static_cast<std::uint32_t>(begun.error().error)});
+  void obey(const frame::Exec& exec, std::span<base::Fd> fds) {
+    auto command = start(exec, fds);
+    if (!command) {
+      say(frame::NotStarted{exec.id, command.error().step,
+                            static_cast<std::uint32_t>(command.error().error)});
       return;
     }
-    commands_.push_back({exec.id, begun->pid, std::move(begun->report)});
+    commands_.push_back(std::move(*command));
+  }
+
+  static std::expected<Command, NotStarted> start(const frame::Exec& exec,
+                                                  std::span<base::Fd> fds) {
+    const bool few = exec.groups <= frame::kMaxGroups && exec.passed <= frame::kMaxPassed;
+    if (!few || fds.size() != 3U + exec.groups + exec.passed) {
+      return std::unexpected(NotStarted{"frame", EINVAL});
+    }
+    Command command;
+    command.id = exec.id;
+    Streams streams = {{fds[0].get(), fds[1].get(), fds[2].get()}};
+    if (exec.terminal) {
+      auto terminal = Terminal::open(*exec.terminal, std::move(fds[0]), std::move(fds[1]));
+      if (!terminal) return std::unexpected(terminal.error());
+      const int side = terminal->far_side();
+      streams = {{side, side, side}, true};
+      command.terminal = std::move(*terminal);
+    }
+    auto begun = begin(exec, streams, fds.subspan(3, exec.groups), fds.subspan(3U + exec.groups));
+    if (!begun) return std::unexpected(begun.error());
+    if (command.terminal) command.terminal->let_go();
+    command.pid = begun->pid;
+    command.report = std::move(begun->report);
+    return command;
+  }
+
+  void obey(const frame::Resize& resize, std::span<const base::Fd>) {
+    const auto found = std::ranges::find(commands_, resize.id, &Command::id);
+    if (found != commands_.end() && found->terminal) found->terminal->resize(resize.window);
   }
 
   // To the command's whole group: it leads its session, so that its group has its number for as
@@ -88,6 +159,12 @@ class Init {
   void obey(const frame::ServeFiles& serve, std::span<const base::Fd> sockets) {
     if (sockets.size() != 1) return;
     const pid_t server = begin_session(serve, sockets.front().get());
+    if (server > 0) servers_.push_back(server);
+  }
+
+  void obey(const frame::Connect& connect, std::span<const base::Fd> sockets) {
+    if (sockets.size() != 1) return;
+    const pid_t server = begin_connection(connect, sockets.front().get());
     if (server > 0) servers_.push_back(server);
   }
 
@@ -139,7 +216,7 @@ class Init {
     }
   }
 
-  // The workload may stop whoever has its uid: a server of files that it stops would keep the host
+  // The workload may stop whoever has its uid: a server of ours that it stops would keep the host
   // waiting, and is of no use to anybody else.
   void stopped(pid_t pid) {
     if (std::ranges::find(servers_, pid) != servers_.end()) (void)::kill(pid, SIGKILL);
@@ -155,12 +232,26 @@ class Init {
                static_cast<std::uint64_t>(time.tv_usec) / 1000;
       };
       const bool signalled = WIFSIGNALED(status);
-      say(frame::Ended{
+      const frame::Ended ended = {
           found->id, signalled,
           static_cast<std::uint32_t>(signalled ? WTERMSIG(status) : WEXITSTATUS(status)),
-          milliseconds(used.ru_utime) + milliseconds(used.ru_stime)});
+          milliseconds(used.ru_utime) + milliseconds(used.ru_stime)};
+      if (found->terminal) {
+        close(ended, std::move(*found->terminal));
+      } else {
+        say(ended);
+      }
     }
     commands_.erase(found);
+  }
+
+  // Its number may be another's from now on, so it is no command any more; its end is said when
+  // what its terminal showed is passed on.
+  void close(const frame::Ended& ended, Terminal terminal) {
+    terminal.command_ended();
+    terminal.act(std::array<pollfd, Terminal::kPolled>{});
+    closing_.push_back({ended, std::move(terminal)});
+    say_closed();
   }
 
   void hear_report(int report) {
@@ -184,7 +275,8 @@ class Init {
   int signals_;
   Kills kills_;
   std::vector<Command> commands_;
-  std::vector<pid_t> servers_;  // of files, one a session
+  std::vector<Closing> closing_;
+  std::vector<pid_t> servers_;  // of files, one a session; of published ports, one a connection
   bool kill_all_ = false;
   bool alive_ = true;
 };

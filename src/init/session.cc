@@ -90,15 +90,18 @@ confine::Outcome put_folder(int root, const frame::PutFolder& put, Existing exis
   return stays ? confine::Outcome() : failed("mkdir", number);
 }
 
-// What is no folder goes; a folder is an error of whoever makes something in its place.
-void make_room(const Place& at, Existing existing) {
-  if (existing == Existing::replace) (void)::unlinkat(at.folder.get(), at.name.c_str(), 0);
+// What is no folder goes; a folder is an error of whoever makes something in its place (EEXIST).
+confine::Outcome make_room(const Place& at, Existing existing) {
+  if (existing != Existing::replace) return {};
+  if (::unlinkat(at.folder.get(), at.name.c_str(), 0) == 0) return {};
+  if (errno == ENOENT || errno == EISDIR) return {};
+  return failed("unlink", errno);
 }
 
 confine::Outcome put_link(int root, const frame::PutLink& put, Existing existing) {
   const auto at = place(root, put.path);
   if (!at) return std::unexpected(at.error());
-  make_room(*at, existing);
+  if (const auto made = make_room(*at, existing); !made) return made;
   if (::symlinkat(put.text.c_str(), at->folder.get(), at->name.c_str()) != 0)
     return failed("symlink", errno);
   return {};
@@ -114,7 +117,8 @@ class Incoming {
       return;
     }
     place_ = std::move(*at);
-    make_room(place_, existing);
+    outcome_ = make_room(place_, existing);
+    if (!outcome_) return;
     auto opened =
         open_below(place_.folder.get(), place_.name, O_WRONLY | O_CREAT | O_EXCL, put.mode & 0777);
     if (!opened) {
@@ -189,14 +193,6 @@ class Session {
   Existing existing_;
 };
 
-confine::Outcome give_up_all(const frame::ServeFiles& serve) {
-  if (const auto done = confine::drop_bounding(); !done) return done;
-  if (const auto done = confine::become(serve.uid, serve.gid); !done) return done;
-  if (const auto done = confine::keep_capabilities(confine::kNone); !done) return done;
-  if (const auto done = confine::not_dumpable(); !done) return done;
-  return confine::no_new_privs();
-}
-
 // In the child. Nothing of init but the socket stays open.
 int become_session(const frame::ServeFiles& serve, int socket) {
   constexpr int kSocket = 3;
@@ -206,7 +202,7 @@ int become_session(const frame::ServeFiles& serve, int socket) {
     (void)peer.say(frame::Refused{failure.step, static_cast<std::uint32_t>(failure.number)});
     return 1;
   };
-  if (const auto done = give_up_all(serve); !done) return refuse(done.error());
+  if (const auto done = give_up_all(serve.uid, serve.gid); !done) return refuse(done.error());
   // As the workload's user, and before the filter: from here on paths are below this folder only.
   auto root = open_root(serve.root);
   if (!root) return refuse({"open root", root.error().number});
@@ -217,6 +213,14 @@ int become_session(const frame::ServeFiles& serve, int socket) {
 }
 
 }  // namespace
+
+confine::Outcome give_up_all(std::uint32_t uid, std::uint32_t gid) {
+  if (const auto done = confine::drop_bounding(); !done) return done;
+  if (const auto done = confine::become(uid, gid); !done) return done;
+  if (const auto done = confine::keep_capabilities(confine::kNone); !done) return done;
+  if (const auto done = confine::not_dumpable(); !done) return done;
+  return confine::no_new_privs();
+}
 
 std::optional<frame::FileFrame> Peer::hear() {
   buffer_.resize(frame::kMaxFrame);

@@ -12,6 +12,9 @@ namespace init {
 // could be had.
 pid_t begin_session(const frame::ServeFiles& serve, int socket);
 
+// What a child of init keeps nothing of: every capability, other ids, core dumps, new privileges.
+[[nodiscard]] confine::Outcome give_up_all(std::uint32_t uid, std::uint32_t gid);
+
 // The other end of a session. The words of the session are sent whole or the process ends.
 class Peer {
  public:

@@ -81,7 +81,7 @@ std::string alert(const Members& members) {
 
 std::string planned(const Members& members) {
   return "policy " + shown(members, "policy_sha256") +
-         details(members, {"tier", "unheld", "below_advice"});
+         details(members, {"revision", "retired", "tier", "unheld", "below_advice"});
 }
 
 // "exited 1 · status 1 · wall 1200 ms …": what a person asks of an ending first.

@@ -37,6 +37,10 @@ bool Detectors::acts(std::string_view action) {
 
 Detectors::Detectors(const std::map<std::string, std::string>& actions, TaskMemory memory)
     : actions_(defaults()), memory_(std::move(memory)) {
+  act_as(actions);
+}
+
+void Detectors::act_as(const std::map<std::string, std::string>& actions) {
   for (const auto& [detector, action] : actions) actions_[detector] = action;
 }
 

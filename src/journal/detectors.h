@@ -41,6 +41,8 @@ class Detectors {
   Detectors(const std::map<std::string, std::string>& actions, TaskMemory memory);
 
   [[nodiscard]] std::vector<Finding> look(const Event& event, const os::Instant& steady);
+  // Actions by detector from now on; one that is not named keeps its own.
+  void act_as(const std::map<std::string, std::string>& actions);
   // The run is over: its windows become part of the task's baseline.
   void finish();
   [[nodiscard]] TaskMemory& memory() { return memory_; }

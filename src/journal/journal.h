@@ -100,7 +100,15 @@ struct Finish {
   template <class W>
   void fields(W&) {}
 };
-using ToJournal = std::variant<Open, AddProducer, Draft, Finish, File>;
+// The detectors' actions from now on, by name; what was named before and is not named here stays.
+struct Actions {
+  std::map<std::string, std::string> actions;
+  template <class W>
+  void fields(W& w) {
+    w(actions);
+  }
+};
+using ToJournal = std::variant<Open, AddProducer, Draft, Finish, File, Actions>;
 
 // --- journal → supervisor ----------------------------------------------------------------------
 
@@ -200,6 +208,14 @@ struct Filter {
                                   const std::function<bool(std::string_view line)>& line);
 // Runs that have a journal, oldest first.
 [[nodiscard]] base::Result<std::vector<std::string>> runs(const std::string& journal_dir);
+// What a run's journal tells of it as a whole; times of its events, zero where there is none.
+struct Past {
+  Summary summary;
+  os::Instant planned;
+  os::Instant started;
+  os::Instant last;
+};
+[[nodiscard]] base::Result<Past> look_back(const std::string& journal_dir, const std::string& run);
 // What a run's journal tells of one of its credentials; times as events have them, "" for never.
 struct CredentialHistory {
   std::string name;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -62,6 +63,9 @@ class Recorder {
 
   // Whether the run's journal has grown to its bound.
   [[nodiscard]] bool full() const { return full_; }
+
+  // The detectors' actions from now on.
+  void act_as(const std::map<std::string, std::string>& actions) { detectors_.act_as(actions); }
 
   // The number of the file that is wanted now, once each; 0: none.
   [[nodiscard]] std::uint64_t take_file_wish();

@@ -1,7 +1,9 @@
 // The journal process: one loop over the supervisor's channel and the producers' sockets.
 #include <list>
+#include <set>
 
 #include "confine/confine.h"
+#include "journal/members.h"
 #include "journal/recorder.h"
 
 namespace journal {
@@ -24,6 +26,13 @@ Draft lost_run() {
               .add("text", "the supervisor ended without a word, and everything inside with it")
               .members(),
           0, 0};
+}
+
+Draft lost_command(std::uint64_t number) {
+  return {
+      "command.ended",
+      base::JsonObject().add("command", number).add("kind", "killed").add("by", "host").members(),
+      0, 0};
 }
 
 class SystemClock : public Clock {
@@ -167,7 +176,28 @@ class Service {
   }
   base::Status act(const Draft& draft) {
     ended_ = ended_ || draft.type == kRunEnded;
+    note_command(draft);
     return recorder_->take(supervisor_, draft);
+  }
+  // Which commands run, for the case that nobody says any more how they ended.
+  void note_command(const Draft& draft) {
+    const bool starts = draft.type == "command.started";
+    if (!starts && draft.type != "command.ended") return;
+    const auto members = Members::parse(draft.members);
+    const auto number = members ? members->number("command") : std::nullopt;
+    if (!number) return;
+    if (starts) {
+      commands_.insert(*number);
+    } else {
+      commands_.erase(*number);
+    }
+  }
+  // A supervisor that was killed has taken its sandbox with it, and cannot say so.
+  base::Status take_lost_ends() {
+    for (const std::uint64_t command : commands_) {
+      TRY(recorder_->take(supervisor_, lost_command(command)));
+    }
+    return recorder_->take(supervisor_, lost_run());
   }
   base::Status act(const Finish&) {
     finished_ = true;
@@ -179,6 +209,10 @@ class Service {
     }
     producers_.push_back({Producer(add.who), std::move(control_reader_.fds()[0]), false});
     if (full_told_) TRY(os::shut_down_read(producers_.back().socket.get()));
+    return {};
+  }
+  base::Status act(const Actions& change) {
+    recorder_->act_as(change.actions);
     return {};
   }
   base::Status act(const File&) {
@@ -194,8 +228,7 @@ class Service {
       TRY(recorder_->report_dropped(connected.producer, Recorder::When::now));
     }
     TRY(recorder_->report_dropped(supervisor_, Recorder::When::now));
-    // A supervisor that was killed has taken its sandbox with it, and cannot say so.
-    if (!finished_ && !ended_) TRY(recorder_->take(supervisor_, lost_run()));
+    if (!finished_ && !ended_) TRY(take_lost_ends());
     const Summary summary = TRY(recorder_->finish(finished_ ? "end" : "abandoned"));
     TRY(settle());
     TRY(answer(summary));
@@ -213,6 +246,7 @@ class Service {
   bool abandoned_ = false;
   bool full_told_ = false;
   bool ended_ = false;  // the supervisor has said how the run ended
+  std::set<std::uint64_t> commands_;
 };
 
 }  // namespace

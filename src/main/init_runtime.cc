@@ -293,6 +293,13 @@ int prctl(int option, ...) noexcept {
   va_end(list);
   return static_cast<int>(call(SYS_prctl, option, args[0], args[1], args[2], args[3]));
 }
+int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list list;
+  va_start(list, request);
+  const long arg = va_arg(list, long);
+  va_end(list);
+  return static_cast<int>(call(SYS_ioctl, fd, request, arg));
+}
 int fcntl(int fd, int command, ...) {
   va_list list;
   va_start(list, command);
@@ -335,14 +342,6 @@ int poll(pollfd* list, nfds_t count, int milliseconds) {
   timespec time = {milliseconds / 1000, (milliseconds % 1000) * 1'000'000L};
   return static_cast<int>(
       call(SYS_ppoll, list, count, milliseconds < 0 ? nullptr : &time, nullptr, kKernelSet));
-}
-
-int ioctl(int fd, unsigned long request, ...) noexcept {
-  va_list list;
-  va_start(list, request);
-  const long arg = va_arg(list, long);
-  va_end(list);
-  return static_cast<int>(call(SYS_ioctl, fd, request, arg));
 }
 
 int fstat(int fd, struct stat* about) noexcept {
@@ -390,6 +389,21 @@ ssize_t recvmsg(int socket, msghdr* message, int flags) {
 }
 ssize_t recv(int socket, void* to, std::size_t size, int flags) {
   return call(SYS_recvfrom, socket, to, size, flags, nullptr, nullptr);
+}
+ssize_t send(int socket, const void* from, std::size_t size, int flags) {
+  return call(SYS_sendto, socket, from, size, flags, nullptr, 0);
+}
+int socket(int domain, int type, int protocol) noexcept {
+  return static_cast<int>(call(SYS_socket, domain, type, protocol));
+}
+int connect(int socket, const sockaddr* address, socklen_t size) {
+  return static_cast<int>(call(SYS_connect, socket, address, size));
+}
+int bind(int socket, const sockaddr* address, socklen_t size) noexcept {
+  return static_cast<int>(call(SYS_bind, socket, address, size));
+}
+int setsockopt(int socket, int level, int name, const void* value, socklen_t size) noexcept {
+  return static_cast<int>(call(SYS_setsockopt, socket, level, name, value, size));
 }
 // cmsg(3): the next header, null where the rest of the buffer does not hold one.
 cmsghdr* __cmsg_nxthdr(msghdr* message, cmsghdr* header) noexcept {

@@ -16,5 +16,6 @@
 #include "os/socket.h"          // IWYU pragma: export
 #include "os/storage.h"         // IWYU pragma: export
 #include "os/stream.h"          // IWYU pragma: export
+#include "os/terminal.h"        // IWYU pragma: export
 #include "os/tree.h"            // IWYU pragma: export
 #include "os/wait.h"            // IWYU pragma: export

@@ -22,8 +22,9 @@ TEST(Abilities, AWholeHostGivesAll) {
   const auto tiers = plan::tier_abilities({}, host);
   ASSERT_EQ(tiers.size(), 4U);
   EXPECT_TRUE(named(tiers, "container").given);
-  for (const char* later : {"isolate", "gvisor", "microvm"})
-    EXPECT_FALSE(named(tiers, later).given);
+  EXPECT_FALSE(named(tiers, "gvisor").given);  // it has no runsc
+  EXPECT_TRUE(named(plan::tier_abilities({}, plan::testing::gvisor_host()), "gvisor").given);
+  for (const char* later : {"isolate", "microvm"}) EXPECT_FALSE(named(tiers, later).given);
   for (const Ability& one : plan::protection_abilities({}, host))
     EXPECT_TRUE(one.given) << one.name;
 }

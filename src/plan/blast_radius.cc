@@ -135,6 +135,11 @@ std::vector<std::string> reach_of(const Policy& policy) {
   if (reach.empty()) reach.emplace_back("nothing: no rule allows any destination");
   for (const auto& deny : policy.deny) reach.push_back(never_line(deny));
   if (reach_is_nothing(policy)) return reach;
+  if (const auto& proxy = policy.network.upstream_proxy; !proxy.url.empty()) {
+    reach.push_back(fmt::format("by way of the proxy {}{}{}", proxy.url,
+                                proxy.no_proxy.empty() ? "" : ", but for ",
+                                base::join(proxy.no_proxy, ", ")));
+  }
   if (policy::reaches_beyond_rules(policy)) {
     reach.emplace_back(
         "names of hosts that are connected to leave in DNS queries, whatever they say");
@@ -185,6 +190,11 @@ std::vector<std::string> reads_of(const Plan& plan) {
       base.push_back(bind->target);
     }
   }
+  if (plan.tier == policy::Tier::isolate) {
+    return {"the script itself, its environment and standard input",
+            fmt::format("of this host: the engine and its libraries ({}){}", fmt::join(base, ", "),
+                        etc ? ", and the authorities that it trusts" : "")};
+  }
   std::vector<std::string> lines = {
       fmt::format("{} of this host, as far as every user of it may", fmt::join(base, ", ")),
       etc ? "an /etc of its own with the host's tool settings, no account or key"
@@ -197,6 +207,7 @@ std::vector<std::string> reads_of(const Plan& plan) {
 }
 
 std::vector<std::string> writes_of(const Plan& plan) {
+  if (plan.tier == policy::Tier::isolate) return {"standard output and error, and no file"};
   const std::string_view kind = plan.rights == Rights::root ? "disk" : "disk in memory";
   return {
       fmt::format("{}: one {} of {} that is gone after the run", fmt::join(disk_targets(), ", "),
@@ -289,6 +300,26 @@ std::string advice_of(const Plan& plan) {
   return fmt::format("below the advice{}: {}", accepted, fmt::join(plan.below_advice, "; "));
 }
 
+std::string kernel_of(const Plan& plan) {
+  if (const auto* gvisor = find_step<RunGvisor>(plan)) {
+    return fmt::format(
+        "gVisor's (runsc {}, platform {}), a process of its own on this host's: what it asks of "
+        "the "
+        "host is a short list",
+        gvisor->release, gvisor->platform);
+  }
+  if (!plan.machine) {
+    return "this host's own, shared with all that runs on it; a seccomp list and Landlock narrow "
+           "what of it can be asked";
+  }
+  return fmt::format(
+      "one of its own in a microVM of {} and {} processors ({}); whoever breaks out of it and of "
+      "the "
+      "VMM stands in a box with no files, no network but the gateway's and no rights",
+      policy::size_text(plan.machine->memory), plan.machine->processors,
+      to_string(plan.machine->accelerator));
+}
+
 }  // namespace
 
 BlastRadius blast_radius(const Plan& plan) {
@@ -298,9 +329,7 @@ BlastRadius blast_radius(const Plan& plan) {
   radius.credentials = credentials_of(policy);
   radius.reads = reads_of(plan);
   radius.writes = writes_of(plan);
-  radius.kernel =
-      "this host's own, shared with all that runs on it; a seccomp list and Landlock narrow what "
-      "of it can be asked";
+  radius.kernel = kernel_of(plan);
   radius.use = use_of(plan);
   radius.lifetime = policy.limits.wall_ms == kUnlimited
                         ? "as long as the command runs; every process dies with the run"

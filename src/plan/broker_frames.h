@@ -31,7 +31,13 @@ struct BrokerRevoke {
     w(credential, why);
   }
 };
-using ToBroker = std::variant<BrokerSecrets, BrokerRevoke>;
+// One descriptor comes along: a memfd with the Plan as plan::change() made it, by whose bindings
+// the broker judges from now on. Answered by BrokerChanged.
+struct BrokerChange {
+  template <class W>
+  void fields(W&) {}
+};
+using ToBroker = std::variant<BrokerSecrets, BrokerRevoke, BrokerChange>;
 
 // --- broker → supervisor -----------------------------------------------------------------------
 
@@ -48,7 +54,11 @@ struct BrokerRevoked {
   template <class W>
   void fields(W&) {}
 };
-using FromBroker = std::variant<BrokerReady, BrokerRevoked>;
+struct BrokerChanged {
+  template <class W>
+  void fields(W&) {}
+};
+using FromBroker = std::variant<BrokerReady, BrokerRevoked, BrokerChanged>;
 
 // --- gateway → broker and back, one answer a request, in any order -------------------------------
 

@@ -33,6 +33,7 @@ struct Line {
     return fmt::format("capture names and {} to the gateway, refuse everything else",
                        fmt::join(parts, ", "));
   }
+  std::string operator()(const MakeTap&) const { return "make_tap to the guest's card"; }
   std::string operator()(const MountRoot& step) const {
     return fmt::format("mount_root tmpfs of {}", policy::size_text(step.size));
   }
@@ -56,9 +57,9 @@ struct Line {
                        policy::size_text(step.size), step.inodes, fmt::join(step.targets, " "));
   }
   std::string operator()(const MountDev& step) const {
-    return fmt::format("mount_dev null zero full random urandom tty{}, shm of {}",
+    return fmt::format("mount_dev null zero full random urandom tty{}, shm of {}, {} terminals",
                        step.devices == Devices::bound ? " of the host" : "",
-                       policy::size_text(step.shm_size));
+                       policy::size_text(step.shm_size), step.terminals);
   }
   std::string operator()(const MountProc& step) const {
     return fmt::format("mount_proc own, {} masked, read-only {}{}", step.masks.size(),
@@ -84,6 +85,10 @@ struct Line {
   }
   std::string operator()(const Seccomp& step) const {
     return fmt::format("seccomp profile {}", policy::to_string(step.profile));
+  }
+  std::string operator()(const RunGvisor& step) const {
+    return fmt::format("run_gvisor {} (runsc {}), platform {}", step.program, step.release,
+                       step.platform);
   }
 };
 

@@ -103,8 +103,11 @@ std::vector<Placeholder> make_placeholders(const policy::Policy& policy,
 base::Result<std::map<std::string, std::string>> environment_for(
     const Plan& plan, const std::map<std::string, std::string>& caller) {
   const policy::Environment& wanted = plan.policy.environment;
+  const bool isolate = plan.tier == policy::Tier::isolate;
   std::map<std::string, std::string> env = own_variables(plan.run);
-  if (plan.terminates) env.merge(trust_variables());
+  // A script has no home, no programs and no files: it gets what the policy gives it.
+  if (isolate) env = {{"CERCO_RUN", plan.run}};
+  if (plan.terminates && !isolate) env.merge(trust_variables());
   for (const auto& name : wanted.pass) {
     const auto value = caller.find(name);
     if (value != caller.end()) TRY(set_variable(env, "environment.pass", name, value->second));

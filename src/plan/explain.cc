@@ -75,6 +75,12 @@ std::string explain(const Plan& plan) {
   section(out, "with these credentials", radius.credentials);
   section(out, "It could read", radius.reads);
   section(out, "It could write", radius.writes);
+  if (!plan.engine.empty()) {
+    section(out, "The engine",
+            {plan.engine,
+             "V8 alone is no boundary: what holds a script that broke it is the process "
+             "around it, which can start nothing, write nothing and signal nobody"});
+  }
   section(out, "The kernel it stands on", {radius.kernel});
   section(out, "It could use", radius.use);
   section(out, "How long", {radius.lifetime});
@@ -95,6 +101,7 @@ std::string to_json(const Plan& plan) {
   base::JsonObject object;
   object.add("version", 1);
   object.add("tier", policy::to_string(plan.tier));
+  if (!plan.engine.empty()) object.add("engine", plan.engine);
   object.add("rights", to_string(plan.rights));
   object.raw("below_advice", base::json_strings(plan.below_advice));
   object.raw("not_accepted", base::json_strings(not_accepted(plan)));

@@ -18,6 +18,15 @@ struct GatewayServe {
   template <class W>
   void fields(W&) {}
 };
+// In the place of GatewayServe, where there is no sandbox: listening sockets come as descriptors,
+// and the explicit proxy answers there whoever shows the token whose SHA-256 this is (hex).
+struct GatewayListen {
+  std::string token_sha256;
+  template <class W>
+  void fields(W& w) {
+    w(token_sha256);
+  }
+};
 // Close every connection that uses the credential ("" for all) and refuse it from now on.
 struct GatewayRevoke {
   std::string credential;
@@ -25,6 +34,18 @@ struct GatewayRevoke {
   void fields(W& w) {
     w(credential);
   }
+};
+// Before GatewayServe, where network.upstream_proxy has `auth`; one descriptor comes along: a memfd
+// with the password.
+struct GatewayProxyPassword {
+  template <class W>
+  void fields(W&) {}
+};
+// One descriptor comes along: a memfd with the Plan as plan::change() made it, in force from now
+// on. Answered by GatewayChanged.
+struct GatewayChange {
+  template <class W>
+  void fields(W&) {}
 };
 // Close every connection and refuse all from now on (detector action cut-network).
 struct GatewayCut {
@@ -37,7 +58,8 @@ struct GatewayDrain {
   template <class W>
   void fields(W&) {}
 };
-using ToGateway = std::variant<GatewayServe, GatewayRevoke, GatewayCut, GatewayDrain>;
+using ToGateway = std::variant<GatewayServe, GatewayRevoke, GatewayCut, GatewayDrain, GatewayChange,
+                               GatewayProxyPassword, GatewayListen>;
 
 // --- gateway → supervisor ----------------------------------------------------------------------
 
@@ -59,6 +81,10 @@ struct GatewayDrained {
     w(logged);
   }
 };
-using FromGateway = std::variant<GatewayReady, GatewayDrained>;
+struct GatewayChanged {
+  template <class W>
+  void fields(W&) {}
+};
+using FromGateway = std::variant<GatewayReady, GatewayDrained, GatewayChanged>;
 
 }  // namespace plan

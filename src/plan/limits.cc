@@ -174,6 +174,17 @@ HeldLimits hold_limits(const policy::Limits& limits, const HostFacts& host) {
   return Holder(limits, host).hold();
 }
 
+void make_room_for_gvisor(CgroupPlan& cgroup) {
+  constexpr std::uint64_t kOwn = 512;
+  constexpr std::uint64_t kEach = 3;
+  for (auto& group : cgroup.groups) {
+    for (auto& [file, text] : group.limits) {
+      const auto limit = file == "pids.max" ? base::parse_number(text) : std::nullopt;
+      if (limit) text = std::to_string(kOwn + kEach * *limit);
+    }
+  }
+}
+
 void fit_disk_into_memory(policy::Limits& limits, const HostFacts& host) {
   const std::uint64_t memory = limits.memory == kUnlimited ? host.size.memory : limits.memory;
   limits.disk = std::min(limits.disk, std::max(memory / 2, kLeastDisk));

@@ -53,16 +53,20 @@ base::Result<std::vector<Step>> start_steps(const Plan& plan, const HostFacts& h
       MapUsers{root ? kLeasedUsers : kOwnUser}, SetHostname{}, capture_for(plan.policy)};
   steps.insert(steps.end(), first.begin(), first.end());
   std::ranges::move(TRY(tree_steps(plan, host)), std::back_inserter(steps));
-  std::vector<std::string> writable = disk_targets();
+  std::vector<std::string> writable = disk_targets_of(plan.tier);
   writable.insert(writable.end(), {"/dev", "/proc"});
+  const bool gvisor = plan.tier == policy::Tier::gvisor;
+  steps.emplace_back(PivotRoot{});
+  // Under Landlock nobody mounts anything, which runsc has to.
+  if (!gvisor) steps.emplace_back(Landlock{{"/"}, std::move(writable)});
   const std::vector<Step> last = {
-      PivotRoot{},
-      Landlock{{"/"}, std::move(writable)},
-      DropCapabilities{},
-      NoNewPrivs{},
+      DropCapabilities{}, NoNewPrivs{},
       Rlimits{plan.policy.limits.files, counted_by_uid(plan), processors_for(plan)},
       Seccomp{plan.policy.isolation.seccomp}};
   steps.insert(steps.end(), last.begin(), last.end());
+  if (gvisor) {
+    steps.emplace_back(RunGvisor{host.runsc, host.runsc_release, host.runsc_platform});
+  }
   return steps;
 }
 
@@ -74,17 +78,21 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   TRY(check_ask(policy, ask));
 
   const Rights rights = host.root ? Rights::root : Rights::user;
-  const policy::Tier tier = TRY(choose_tier(policy, host));
+  const policy::Tier tier = TRY(
+      choose_tier(policy, host, ask.session || ask.detached ? Serves::others : Serves::its_caller));
   std::vector<std::string> resolvers = TRY(resolver_list(policy, host));
   if (const auto lacks = lacks_of_tier(tier, policy, host); !lacks.empty()) {
     return std::unexpected(missing(lacks));
   }
-  HeldLimits held = hold_limits(policy.limits, host);
+  if (tier == policy::Tier::isolate) TRY(refuse_for_isolate(policy, ask.session));
+  HeldLimits held = hold_limits(limits_of_host(tier, policy.limits), host);
 
   Plan plan;
   plan.run = random(kRunId);
   plan.name = ask.name;
   plan.policy = policy;
+  plan.policy.limits = limits_for(tier, policy.limits);
+  plan.asked = policy.limits;
   if (host.most_files != 0) {
     plan.policy.limits.files = std::min(plan.policy.limits.files, host.most_files);
   }
@@ -92,9 +100,12 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.policy_sha256 = base::sha256(policy::to_json(plan.policy));
   plan.tier = tier;
   plan.rights = rights;
-  plan.below_advice = below_advice(plan);
+  if (tier == policy::Tier::isolate) plan.engine = engine_text(host.engine);
   plan.unheld = std::move(held.unheld);
   plan.cgroup = std::move(held.cgroup);
+  if (tier == policy::Tier::gvisor) make_room_for_gvisor(plan.cgroup);
+  if (tier == policy::Tier::microvm) plan.machine = machine_for(plan.policy, host);
+  plan.below_advice = below_advice(plan, host.engine);
   plan.protections = required(plan);
   plan.resolvers = std::move(resolvers);
   plan.terminates = policy::terminates(policy);
@@ -105,6 +116,9 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.session = ask.session;
   plan.command = {ask.argv, TRY(environment_for(plan, ask.caller_env)),
                   ask.cwd.empty() ? "/workspace" : ask.cwd};
+  if (tier == policy::Tier::isolate && !ask.argv.empty()) {
+    plan.command.argv.insert(plan.command.argv.begin(), std::string(kEngineStarter));
+  }
   return plan;
 }
 

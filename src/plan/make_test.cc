@@ -83,7 +83,7 @@ TEST(Make, DefaultPolicyGivesTheStepsInTheirOrder) {
             expected);
   const std::vector<std::string> last = {
       "mount_disk 4GiB and 400000 inodes at /home/agent /tmp /var/tmp /workspace",
-      "mount_dev null zero full random urandom tty, shm of 1GiB",
+      "mount_dev null zero full random urandom tty, shm of 1GiB, 128 terminals",
       "mount_cgroups its own, read-only, at /sys/fs/cgroup",
       "mount_proc own, 18 masked, read-only /proc/bus /proc/fs /proc/irq /proc/sys, meminfo as "
       "limited",
@@ -326,9 +326,6 @@ TEST(Lacks, NamesNeedAResolver) {
 
 TEST(Make, WhatIsNotBuiltSaysSo) {
   const std::function<void(Policy&)> cases[] = {
-      [](Policy& p) { p.isolation.tier = policy::Tier::gvisor; },
-      [](Policy& p) { p.isolation.tier = policy::Tier::microvm; },
-      [](Policy& p) { p.isolation.tier = policy::Tier::isolate; },
       [](Policy& p) { p.filesystem.base = {policy::BaseKind::image, "x"}; },
       [](Policy& p) { p.filesystem.root = policy::RootMode::scratch; },
       [](Policy& p) { p.filesystem.workdir = {policy::WorkdirMode::overlay, "/x"}; },

@@ -39,11 +39,42 @@ struct Lack {
 // What this host lacks to start that policy in that tier; one that is not built says so.
 [[nodiscard]] std::vector<Lack> lacks_of_tier(policy::Tier tier, const policy::Policy& policy,
                                               const HostFacts& host);
+// What the host has to hold of the policy's limits in a tier: of an isolate no working disk, of a
+// microVM those of the VMM's box.
+[[nodiscard]] policy::Limits limits_of_host(policy::Tier tier, const policy::Limits& limits);
 // The tier that isolation.tier names, whatever the host lacks for it; for `auto` the one that is
 // advised, or the next stronger one that is here, else the strongest that is, and the container
 // where none is. unsupported: a tier that is not carried out yet.
+// For others than its caller, who may ask for further commands, there is no gVisor tier yet.
+enum class Serves { its_caller, others };
 [[nodiscard]] base::Result<policy::Tier> choose_tier(const policy::Policy& policy,
-                                                     const HostFacts& host);
+                                                     const HostFacts& host, Serves serves);
+
+// --- machine.cc ------------------------------------------------------------------------------
+
+// What of the microVM tier this host lacks for that policy.
+[[nodiscard]] std::vector<Lack> lacks_of_machine(const policy::Policy& policy,
+                                                 const HostFacts& host);
+// The machine for the policy's limits, and what its box may use at most.
+[[nodiscard]] Machine machine_for(const policy::Policy& policy, const HostFacts& host);
+[[nodiscard]] policy::Limits limits_of_box(const policy::Limits& limits);
+// What a plan says of its machine must fit the plan.
+[[nodiscard]] base::Status check_machine(const Plan& plan);
+// --- isolate.cc ------------------------------------------------------------------------------
+
+// The script's own place, in memory.
+inline constexpr std::uint64_t kIsolateDisk = 16ULL << 20;
+inline constexpr std::uint64_t kIsolateInodes = 64;
+[[nodiscard]] std::vector<Lack> lacks_of_engine(const HostFacts& host);
+// bad_input for what a policy asks that an isolate does not have.
+[[nodiscard]] base::Status refuse_for_isolate(const policy::Policy& policy, bool session);
+// The limits that hold in a tier: an isolate has no working disk.
+[[nodiscard]] policy::Limits limits_for(policy::Tier tier, policy::Limits limits);
+// Whether a bind brings in the engine, what starts it, or a library of theirs.
+[[nodiscard]] bool is_engine_bind(const Plan& plan, const BindReadOnly& bind);
+// "workerd 1.20261117.1 of 2026-11-17, 13 days old"
+[[nodiscard]] std::string engine_text(const Engine& engine);
+[[nodiscard]] std::vector<std::string> engine_risks(const Engine& engine);
 
 // --- limits.cc ---------------------------------------------------------------------------------
 
@@ -53,6 +84,9 @@ struct HeldLimits {
   std::vector<Lack> lacks;
 };
 [[nodiscard]] HeldLimits hold_limits(const policy::Limits& limits, const HostFacts& host);
+// gVisor's kernel has threads of its own, and some for each process and thread inside: all of them
+// count on the host.
+void make_room_for_gvisor(CgroupPlan& cgroup);
 // A disk in memory takes at most half of limits.memory, and a file for each of its blocks.
 void fit_disk_into_memory(policy::Limits& limits, const HostFacts& host);
 // /proc/meminfo as limits.memory and limits.swap make it; "" where they are not held.
@@ -77,6 +111,8 @@ void fit_disk_into_memory(policy::Limits& limits, const HostFacts& host);
 [[nodiscard]] std::vector<std::string> trust_targets();
 [[nodiscard]] std::map<std::string, std::string> trust_variables();
 [[nodiscard]] const std::vector<std::string>& disk_targets();
+// Those of them that a tier has.
+[[nodiscard]] std::vector<std::string> disk_targets_of(policy::Tier tier);
 inline constexpr std::size_t kMostHidden = 4096;  // each is a mount
 // Whether a path lies below a path of filesystem.read_only, so that it may be covered.
 [[nodiscard]] bool may_be_hidden(std::string_view path, const policy::Policy& policy);
@@ -142,7 +178,7 @@ template <class T>
 
 // --- advice.cc ---------------------------------------------------------------------------------
 
-// For the plan's policy, tier and rights.
-[[nodiscard]] std::vector<std::string> below_advice(const Plan& plan);
+// For the plan's policy, tier and rights, and the host's engine where the tier is an isolate.
+[[nodiscard]] std::vector<std::string> below_advice(const Plan& plan, const Engine& engine);
 
 }  // namespace plan

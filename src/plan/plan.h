@@ -46,6 +46,35 @@ struct Controller {
   }
 };
 
+// What a guest's instructions are carried out by.
+enum class Accelerator { kvm, emulation, last_ = emulation };
+[[nodiscard]] std::string_view to_string(Accelerator accelerator);  // "KVM", "emulated"
+
+// What the microVM tier stands on. Filled by module host where that tier may be taken.
+struct MachineFacts {
+  bool asked = false;                  // whether any of this was looked for
+  std::string vmm;                     // QEMU's program; "": none here
+  std::vector<std::string> vmm_files;  // it, its libraries and its firmware: all that it reads
+  std::string kernel;                  // the guest's vmlinuz; "": none here
+  std::vector<std::string> modules;    // and its modules, in the order in which they are loaded
+  std::string base_image;     // EROFS image of filesystem.base as it is now; "": none was made
+  std::string kvm_lack;       // why a guest cannot run on /dev/kvm; "": it can, as one has shown
+  bool tun = false;           // /dev/net/tun can be opened
+  std::uint64_t tsc_khz = 0;  // how fast the processors' time-stamp counters run
+};
+// The V8 engine of the isolate tier, as it is installed beside cerco.
+struct Engine {
+  std::string version;         // of its npm package, "1.20261117.1"
+  std::string day;             // "2026-11-17"; "" where the version does not say
+  std::uint64_t days_old = 0;  // by this host's clock
+  // Path inside → file of this host: the engine, what starts it, and the libraries they load.
+  std::map<std::string, std::string> files;
+  std::vector<std::string> lacking;  // libraries that it loads and that are not here
+  bool operator==(const Engine&) const = default;
+};
+inline constexpr std::string_view kEngineProgram = "/engine/workerd";
+inline constexpr std::string_view kEngineStarter = "/engine/cerco-isolate";
+
 // What this kernel, distribution and outer boundary can give. Filled by module host.
 struct HostFacts {
   std::string kernel;  // "6.1.0-…"
@@ -79,12 +108,19 @@ struct HostFacts {
   std::vector<std::string> resolvers;  // of the host, IP or IP:port
   std::string roots_file;  // upstream roots: SSL_CERT_FILE of the caller, else the host's bundle
   std::string helper_dir;  // where cerco-init, cerco-gateway … lie
+  Engine engine;
+  // gVisor's runsc: where it is, "" for nowhere. What it is and which platform it has on this host
+  // is asked of it only where the tier may be used (host::ask_runsc); "" until then.
+  std::string runsc;
+  std::string runsc_release;
+  std::string runsc_platform;
   // Folders of the base that exist on this host and what they are: "/usr" → "dir", "/bin" →
   // "link:usr/bin".
   std::map<std::string, std::string> base;
   // Files of /etc that are synthesised from the host's (ld.so.cache, localtime, alternatives, …).
   // Only what is_curated_etc() lets in.
   std::map<std::string, std::string> etc_binds;  // path inside → path on the host
+  MachineFacts machine;
 };
 
 // Bytes of a disk of `total` bytes that no sandbox takes: a run is refused that could, and ended
@@ -238,17 +274,20 @@ struct MountProc {
   }
 };
 enum class Devices { made, bound, last_ = bound };  // device files: our own, or the host's by bind
+inline constexpr std::uint32_t kMostTerminals = 128;  // of the host's 4096, which all share
 struct MountDev {  // tmpfs with null zero full random urandom tty, fd links, shm of `shm_size`, own
-                   // mqueue
+                   // mqueue, own devpts of at most `terminals`
   std::uint64_t shm_size = 0;
   Devices devices = Devices::made;
+  std::uint32_t terminals = kMostTerminals;
   bool operator==(const MountDev&) const = default;
   template <class W>
   void fields(W& w) {
-    w(shm_size, devices);
+    w(shm_size, devices, terminals);
   }
 };
-enum class Store { image, memory, last_ = memory };  // a sparse ext4 image, or a tmpfs
+// A sparse ext4 image, a tmpfs, or in a guest the second disk of its machine.
+enum class Store { image, memory, device, last_ = device };
 struct MountDisk {  // the disk of limits.disk: its folders appear at `targets` as the workload's
                     // own
   std::uint64_t size = 0;
@@ -288,6 +327,7 @@ struct SetHostname {
 // to the gateway, everything else is refused in the kernel.
 inline constexpr std::string_view kProxyAddress = "198.18.0.1";  // the explicit proxy, inside
 inline constexpr std::uint16_t kProxyPort = 3128;
+inline constexpr std::string_view kGateway6 = "fd63:6572:636f::1";  // of the gateway's sockets
 struct Steered {
   std::string cidr;  // "198.18.0.0/15", "fd…/64", or a literal of a tcp or cidr rule
   std::vector<std::uint16_t> ports;  // empty: every port
@@ -310,6 +350,14 @@ struct Capture {
   void fields(W& w) {
     w(own_v4, own_v6, pool_v4, pool_v6, steered, steer_public);
   }
+};
+// The network namespace's only way to a guest: a tap, whose other end is the guest's card. What the
+// guest sends is caught as the rest; what it is sent goes to own_v4 and own_v6 of the Capture,
+// which are the guest's and not the namespace's.
+struct MakeTap {
+  template <class W>
+  void fields(W&) {}
+  bool operator==(const MakeTap&) const = default;
 };
 struct DropCapabilities {
   template <class W>
@@ -350,10 +398,24 @@ struct Seccomp {
   }
 };
 
-using Step = std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MountRoot,
-                          MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle, MountDisk,
-                          MountDev, MountCgroups, MountProc, PivotRoot, Landlock, DropCapabilities,
-                          NoNewPrivs, Rlimits, Seccomp>;
+// cerco-init in a kernel of gVisor's, which `program` (runsc) starts with the tree as its root:
+// from here on no system call of the workload reaches the host's kernel, but what that kernel asks
+// for.
+struct RunGvisor {
+  std::string program;
+  std::string release;
+  std::string platform;  // how it catches system calls: "systrap", "ptrace"
+  bool operator==(const RunGvisor&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(program, release, platform);
+  }
+};
+
+using Step = std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MakeTap,
+                          MountRoot, MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle,
+                          MountDisk, MountDev, MountCgroups, MountProc, PivotRoot, Landlock,
+                          DropCapabilities, NoNewPrivs, Rlimits, Seccomp, RunGvisor>;
 
 // --- The Plan ------------------------------------------------------------------------------
 
@@ -406,31 +468,57 @@ struct CgroupPlan {
   }
 };
 
+// The machine of the microVM tier: a guest kernel of its own, under a VMM in a box of its own. The
+// plan's steps are then split: EnterCgroup and Capture are done on the host, with a MakeTap, for
+// the box; the rest is done again inside the guest. The plan's cgroup is the box's.
+struct Machine {
+  Accelerator accelerator = Accelerator::kvm;
+  std::string vmm;
+  std::vector<std::string> files;  // all that the VMM's box holds
+  std::string kernel;
+  std::vector<std::string> modules;
+  std::string base;          // EROFS image, the guest's first disk
+  std::uint64_t memory = 0;  // bytes of the machine
+  std::uint64_t processors = 0;
+  std::uint64_t tsc_khz = 0;
+  CgroupPlan cgroup;  // the groups inside the guest, which hold the workload's limits
+  bool operator==(const Machine&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(accelerator, vmm, files, kernel, modules, base, memory, processors, tsc_khz, cgroup);
+  }
+};
+
 struct Plan {
   std::string run;
   std::string name;
   policy::Policy policy;  // effective; its limits are the ones that hold
   std::string policy_sha256;
   policy::Tier tier = policy::Tier::container;
+  std::string engine;  // of an isolate: which V8, and how old
   Rights rights = Rights::root;
   // Why this is weaker than advised, one entry a risk; empty when it is not.
   std::vector<std::string> below_advice;
   std::vector<std::string> unheld;  // limits of not_required that this host cannot hold
   std::set<Protection> protections;
   CgroupPlan cgroup;
+  std::optional<Machine> machine;  // in the microVM tier
   std::vector<Step> steps;
   Command command;       // of a session: without argv, what its commands have in common
   bool session = false;  // commands come later, one by one; it ends when nothing is asked of it
   std::vector<Placeholder> placeholders;
   std::vector<std::string> resolvers;  // IP:port, upstream
-  bool terminates = false;  // some host is looked into over TLS: the gateway starts first
+  bool terminates = false;           // some host is looked into over TLS: the gateway starts first
+  std::vector<std::string> retired;  // credentials that a change() left out: revoked for good
+  policy::Limits asked;              // as the policy had them, before they were fitted to the host
   std::string state_dir;
   std::string helper_dir;
   bool operator==(const Plan&) const = default;
   template <class W>
   void fields(W& w) {
-    w(run, name, policy, policy_sha256, tier, rights, below_advice, unheld, protections, cgroup,
-      steps, command, session, placeholders, resolvers, terminates, state_dir, helper_dir);
+    w(run, name, policy, policy_sha256, tier, engine, rights, below_advice, unheld, protections,
+      cgroup, machine, steps, command, session, placeholders, resolvers, terminates, retired, asked,
+      state_dir, helper_dir);
   }
 };
 
@@ -453,6 +541,7 @@ struct Ask {
   std::string cwd;                                // "" : the working folder
   std::map<std::string, std::string> caller_env;  // the values of environment.pass, already read
   bool session = false;                           // `cerco start`: no argv
+  bool detached = false;                          // `cerco run --detach`
 };
 
 // The Plan for a policy on a host. `random(n)` gives n characters of a-z2-7. Errors: missing (a
@@ -461,6 +550,17 @@ struct Ask {
 [[nodiscard]] base::Result<Plan> make(const policy::Policy& policy, const HostFacts& host,
                                       const Ask& ask,
                                       const std::function<std::string(std::size_t)>& random);
+
+// The plan of a running sandbox under another policy: its rules, denials, alerts, the reach of its
+// bindings, and what its packet rules take to the gateway, with the next revision. Credentials that
+// `wanted` leaves out stay in the list, retired, so that the others keep their places. bad_input,
+// WHERE the key ("limits.wall", "credential[1].source"), for what cannot change while it runs.
+[[nodiscard]] base::Result<Plan> change(const Plan& running, const policy::Policy& wanted);
+// The policy in force: without credentials that are retired.
+[[nodiscard]] policy::Policy in_force(const Plan& plan);
+
+// Whether a plan for that policy may come to the gvisor tier, on a host that has it.
+[[nodiscard]] bool may_use_gvisor(const policy::Policy& policy);
 
 // The first step of that kind, or nullptr.
 template <class T>
@@ -481,6 +581,14 @@ template <class T>
 // The supervisor's own check of a Plan that it was handed: every protection that the policy asks
 // for is there, steps are in a legal order, paths are absolute and clean, numbers within bounds.
 [[nodiscard]] base::Status verify(const Plan& plan);
+
+// Of a plan with a machine: the box that its VMM runs in, as a container's plan, and the sandbox
+// inside the guest, which is told of the policy only what it holds. Where the guest finds things:
+inline constexpr std::string_view kGuestBase = "/base";     // its first disk
+inline constexpr std::string_view kGuestDisk = "/dev/vdb";  // its second
+inline constexpr std::string_view kGuestState = "/run/cerco";
+[[nodiscard]] Plan box_of(const Plan& plan);
+[[nodiscard]] Plan inside_guest(const Plan& plan);
 
 // Takes a protection out: its steps, limits or its flag, and with it what would harm the host
 // without it (no packet rule without a network namespace, no mount without a mount namespace, no

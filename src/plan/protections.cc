@@ -129,6 +129,8 @@ std::set<Protection> required(const Plan& plan) {
   unless(Protection::cpu_limit, "cpus", limits.cpus_milli != policy::kUnlimited);
   unless(Protection::wall_limit, "", limits.wall_ms != policy::kUnlimited);
   unless(Protection::processor_time_limit, "cpu", limits.cpu_ms != policy::kUnlimited);
+  // What Landlock names are files of the host's kernel; below gVisor's own nothing reaches one.
+  if (plan.tier == policy::Tier::gvisor) all.erase(Protection::landlock);
   // The end of its pid namespace ends every process of a sandbox; a user may have no group to give.
   if (plan.rights == Rights::user && plan.cgroup.groups.empty()) all.erase(Protection::cgroup);
   return all;

@@ -113,8 +113,11 @@ std::vector<Lack> lacks_of_host(const HostFacts& host) {
 
 base::Status refuse_unbuilt(const Policy& policy) {
   const policy::Filesystem& files = policy.filesystem;
-  const std::array<std::pair<bool, std::string_view>, 5> unbuilt = {{
-      {files.base.kind != policy::BaseKind::host, "filesystem.base other than \"host\""},
+  const bool machine = policy.isolation.tier == policy::Tier::microvm;
+  const std::array<std::pair<bool, std::string_view>, 6> unbuilt = {{
+      {files.base.kind == policy::BaseKind::image, "filesystem.base = \"image:NAME\""},
+      {files.base.kind == policy::BaseKind::dir && !machine,
+       "filesystem.base = \"dir:PATH\" in a tier other than microvm"},
       {files.root != policy::RootMode::read_only, "filesystem.root = \"scratch\""},
       {files.workdir.mode != policy::WorkdirMode::empty,
        "filesystem.workdir other than mode = \"empty\""},

@@ -51,6 +51,15 @@ inline HostFacts host() {
   return facts;
 }
 
+// The same with gVisor's runsc.
+inline HostFacts gvisor_host() {
+  HostFacts facts = host();
+  facts.runsc = "/usr/bin/runsc";
+  facts.runsc_release = "0.0~20221219.0";
+  facts.runsc_platform = "ptrace";
+  return facts;
+}
+
 // The same as an ordinary user sees it: nothing is delegated, nothing may be mounted outside.
 inline HostFacts user_host() {
   HostFacts facts = host();

@@ -65,12 +65,14 @@ class Tree {
     append(files_);
     if (plan.terminates) steps.emplace_back(TrustBundle{trust_targets()});
     const bool root = plan.rights == Rights::root;
-    steps.emplace_back(MountDisk{plan.policy.limits.disk, plan.policy.limits.inodes, disk_targets(),
-                                 root ? Store::image : Store::memory});
+    const bool isolate = plan.tier == policy::Tier::isolate;
+    steps.emplace_back(MountDisk{plan.policy.limits.disk, plan.policy.limits.inodes,
+                                 disk_targets_of(plan.tier),
+                                 root && !isolate ? Store::image : Store::memory});
     append(disk_folders_);
     append(disk_binds_);
     steps.emplace_back(MountDev{shm_size, root ? Devices::made : Devices::bound});
-    if (!plan.cgroup.groups.empty()) steps.emplace_back(MountCgroups{});
+    if (!plan.cgroup.groups.empty() && !isolate) steps.emplace_back(MountCgroups{});
     steps.emplace_back(MountProc{proc_masks(), proc_read_only(), meminfo_for(plan, host)});
     return steps;
   }
@@ -102,6 +104,13 @@ void add_base(const HostFacts& host, Tree& tree) {
   }
 }
 
+void add_trust_places(const Plan& plan, Tree& tree) {
+  if (!plan.terminates) return;
+  for (const auto& target : trust_targets()) {
+    if (!tree.is_bound(target)) tree.folder(parent_of(target));
+  }
+}
+
 void add_etc(const Plan& plan, const HostFacts& host, Tree& tree) {
   for (const auto& [target, source] : host.etc_binds) {
     if (!is_curated_etc(target)) continue;
@@ -116,10 +125,20 @@ void add_etc(const Plan& plan, const HostFacts& host, Tree& tree) {
   tree.folder("/run");
   tree.link("/var/run", "/run");
   for (const auto& target : disk_targets()) tree.folder(parent_of(target));
-  if (!plan.terminates) return;
-  for (const auto& target : trust_targets()) {
-    if (!tree.is_bound(target)) tree.folder(parent_of(target));
+  add_trust_places(plan, tree);
+}
+
+// The engine, its libraries, and what it looks names and authorities up in.
+void add_engine(const Plan& plan, const HostFacts& host, Tree& tree) {
+  for (const auto& [target, source] : host.engine.files) tree.bind(source, target);
+  const auto files = etc_files(plan.run);
+  for (const char* path : {"/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf"}) {
+    tree.file(path, files.at(path));
   }
+  const auto certs = host.etc_binds.find("/etc/ssl/certs");
+  const bool reaches = !plan.policy.egress.empty() || policy::reaches_beyond_rules(plan.policy);
+  if (reaches && certs != host.etc_binds.end()) tree.bind(certs->second, certs->first);
+  add_trust_places(plan, tree);
 }
 
 // Where the caller's own paths may not stand: what cerco builds there itself.
@@ -177,12 +196,21 @@ const std::vector<std::string>& disk_targets() {
   return kTargets;
 }
 
+std::vector<std::string> disk_targets_of(policy::Tier tier) {
+  if (tier == policy::Tier::isolate) return {"/workspace"};
+  return disk_targets();
+}
+
 base::Result<std::vector<Step>> tree_steps(const Plan& plan, const HostFacts& host) {
   Tree tree;
-  add_base(host, tree);
-  add_etc(plan, host, tree);
-  TRY(add_read_only(plan, host, tree));
-  if (!plan.cgroup.groups.empty()) tree.folder(parent_of(kCgroups));
+  if (plan.tier == policy::Tier::isolate) {
+    add_engine(plan, host, tree);
+  } else {
+    add_base(host, tree);
+    add_etc(plan, host, tree);
+    TRY(add_read_only(plan, host, tree));
+    if (!plan.cgroup.groups.empty()) tree.folder(parent_of(kCgroups));
+  }
   const std::uint64_t memory = plan.policy.limits.memory == policy::kUnlimited
                                    ? host.size.memory
                                    : plan.policy.limits.memory;

@@ -35,8 +35,15 @@ base::Status check_head(const Plan& plan) {
                   "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}, and not of the form of a run id");
   }
   TRY(refuse_unbuilt(plan.policy));
-  if (plan.tier != policy::Tier::container) {
-    return base::not_yet(fmt::format("tier {}", policy::to_string(plan.tier)));
+  const bool isolate = plan.tier == policy::Tier::isolate;
+  if (isolate != (plan.policy.isolation.tier == policy::Tier::isolate)) {
+    return refuse(fmt::format("tier {}", policy::to_string(plan.tier)), "that of its policy");
+  }
+  if (isolate) TRY(refuse_for_isolate(plan.policy, plan.session));
+  const bool gvisor = plan.tier == policy::Tier::gvisor;
+  if ((find_step<RunGvisor>(plan) != nullptr) != gvisor) {
+    return refuse(fmt::format("tier {} and its steps differ", policy::to_string(plan.tier)),
+                  "run_gvisor in tier gvisor alone");
   }
   if (plan.policy_sha256 != base::sha256(policy::to_json(plan.policy))) {
     return refuse("policy_sha256 is not that of its policy", "the plan as make gives it");
@@ -67,6 +74,10 @@ base::Status check_command(const Plan& plan) {
   if (plan.session && !command.argv.empty()) return refuse("a command of a session", "none yet");
   if (!plan.session && (command.argv.empty() || command.argv[0].empty())) {
     return refuse("no command", "one");
+  }
+  if (plan.tier == policy::Tier::isolate && command.argv.front() != kEngineStarter) {
+    return refuse(fmt::format("command {:?} in an isolate", command.argv.front()),
+                  std::string(kEngineStarter));
   }
   if (!is_clean_path(command.cwd))
     return refuse(fmt::format("working folder {:?}", command.cwd), "an absolute, clean path");
@@ -150,6 +161,7 @@ base::Status verify(const Plan& plan) {
   TRY(check_tree(plan));
   TRY(check_command(plan));
   TRY(check_placeholders(plan));
+  TRY(check_machine(plan));
   return check_cgroup(plan);
 }
 

@@ -22,9 +22,10 @@ bool masks_proc(const Plan& plan) {
 
 bool holds_disk(const Plan& plan) {
   const auto* disk = find_step<MountDisk>(plan);
-  const Store store = plan.rights == Rights::root ? Store::image : Store::memory;
+  const bool image = plan.rights == Rights::root && plan.tier != policy::Tier::isolate;
+  const Store store = image ? Store::image : Store::memory;
   return disk != nullptr && disk->store == store && disk->size == plan.policy.limits.disk &&
-         disk->inodes == plan.policy.limits.inodes && disk->targets == disk_targets();
+         disk->inodes == plan.policy.limits.inodes && disk->targets == disk_targets_of(plan.tier);
 }
 
 // Whether the plan's steps and limits carry the protection out.

@@ -27,6 +27,8 @@ int rank(const Step& step) {
         if constexpr (std::is_same_v<T, MapUsers>) return 2;
         if constexpr (std::is_same_v<T, SetHostname>) return 3;
         if constexpr (std::is_same_v<T, Capture>) return 4;
+        // A plan's own steps are its sandbox's; the tap is its box's.
+        if constexpr (std::is_same_v<T, MakeTap>) return -1;
         if constexpr (std::is_same_v<T, MountRoot>) return 5;
         if constexpr (std::is_same_v<T, PivotRoot>) return 7;
         if constexpr (std::is_same_v<T, Landlock>) return 8;
@@ -34,6 +36,7 @@ int rank(const Step& step) {
         if constexpr (std::is_same_v<T, NoNewPrivs>) return 10;
         if constexpr (std::is_same_v<T, Rlimits>) return 11;
         if constexpr (std::is_same_v<T, Seccomp>) return 12;
+        if constexpr (std::is_same_v<T, RunGvisor>) return 13;
         return 6;
       },
       step);
@@ -91,7 +94,22 @@ class TreeCheck {
     folders_.insert(std::string(kCgroups));
     return {};
   }
-  base::Status operator()(const MountDev&) { return place("/dev"); }
+  base::Status operator()(const MountDev& step) {
+    if (step.terminals > kMostTerminals) {
+      return refuse(fmt::format("{} terminals", step.terminals),
+                    fmt::format("at most {}", kMostTerminals));
+    }
+    return place("/dev");
+  }
+  base::Status operator()(const RunGvisor& step) {
+    static constexpr std::array<std::string_view, 2> kPlatforms = {"systrap", "ptrace"};
+    if (!is_clean_path(step.program) ||
+        std::ranges::find(kPlatforms, step.platform) == kPlatforms.end()) {
+      return refuse(fmt::format("runsc {:?} on platform {:?}", step.program, step.platform),
+                    "an absolute, clean path, and systrap or ptrace");
+    }
+    return {};
+  }
   base::Status operator()(const MountProc& step) {
     const auto of_proc = [](const std::string& path) {
       return is_clean_path(path) && path.starts_with("/proc/");
@@ -145,10 +163,11 @@ class TreeCheck {
                                                               "/lib32", "/lib64", "/libx32"};
     const auto& asked = plan_.policy.filesystem.read_only;
     const bool same = step.source == step.target;
-    const bool base = same && std::ranges::find(kBase, step.target) != kBase.end();
+    const bool base = same && plan_.tier != policy::Tier::isolate &&
+                      std::ranges::find(kBase, step.target) != kBase.end();
     const bool wanted = same && std::ranges::find(asked, step.target) != asked.end();
     const bool etc = is_curated_etc(step.target) && is_within(step.source, "/etc");
-    if (base || wanted || etc) return {};
+    if (base || wanted || etc || is_engine_bind(plan_, step)) return {};
     return refuse(fmt::format("{} is bound to {}", step.source, step.target),
                   "what the policy names");
   }

@@ -185,13 +185,7 @@ Verdict refuse_request(const Policy& policy, const Request& request,
   return verdict;
 }
 
-}  // namespace
-
-Verdict decide_connection(const Policy& policy, const Request& request) {
-  return request.host.is_address ? decide_literal(policy, request) : decide_name(policy, request);
-}
-
-Verdict decide_request(const Policy& policy, const Request& request) {
+Verdict decide_inside(const Policy& policy, const Request& request) {
   Verdict connection = decide_connection(policy, request);
   if (!connection.allow || connection.treatment == Treatment::tunnel) return connection;
   const std::vector<std::string> methods = methods_of(request);
@@ -208,6 +202,21 @@ Verdict decide_request(const Policy& policy, const Request& request) {
     }
   }
   return refuse_request(policy, request, rules, methods);
+}
+
+}  // namespace
+
+Verdict decide_connection(const Policy& policy, const Request& request) {
+  Verdict verdict =
+      request.host.is_address ? decide_literal(policy, request) : decide_name(policy, request);
+  verdict.revision = policy.revision;
+  return verdict;
+}
+
+Verdict decide_request(const Policy& policy, const Request& request) {
+  Verdict verdict = decide_inside(policy, request);
+  verdict.revision = policy.revision;
+  return verdict;
 }
 
 bool covers(const Credential& credential, const Request& request) {

@@ -26,9 +26,12 @@ Policy defaults(const HostSize& host) {
   return policy;
 }
 
-base::Result<Effective> parse(std::string_view text, std::string_view file,
-                              std::span<const Override> overrides, const HostSize& host,
-                              const PresetSource& presets) {
+namespace {
+
+// What is not said stays as it is in `policy`.
+base::Result<Effective> parse_over(Policy policy, std::string_view text, std::string_view file,
+                                   std::span<const Override> overrides,
+                                   const PresetSource& presets) {
   if (text.size() > kMaxText) {
     return base::bad_input(place_text(file, {}), "the policy is larger than 1 MiB",
                            "expected less");
@@ -38,11 +41,31 @@ base::Result<Effective> parse(std::string_view text, std::string_view file,
   if (presets) TRY(expand_presets(root, file, presets));
   Reading reading;
   reading.file = file;
-  Policy policy = defaults(host);
   TRY(read_policy({reading, root, ""}, policy));
   TRY(check_rules(reading, policy));
   TRY(check_bindings(reading, policy));
   return Effective{std::move(policy), std::move(reading.origins), std::move(reading.warnings)};
+}
+
+}  // namespace
+
+base::Result<Effective> parse(std::string_view text, std::string_view file,
+                              std::span<const Override> overrides, const HostSize& host,
+                              const PresetSource& presets) {
+  return parse_over(defaults(host), text, file, overrides, presets);
+}
+
+base::Result<Effective> parse_change(std::string_view text, std::string_view file,
+                                     const Policy& running, const PresetSource& presets) {
+  const Policy fresh;
+  Policy policy = running;
+  policy.network.fallback = fresh.network.fallback;
+  policy.network.mode = fresh.network.mode;
+  policy.alerts = fresh.alerts;
+  policy.egress.clear();
+  policy.deny.clear();
+  policy.credentials.clear();
+  return parse_over(std::move(policy), text, file, {}, presets);
 }
 
 base::Result<Effective> parse(std::string_view text, std::string_view file,

@@ -310,6 +310,7 @@ struct Credential {
 };
 
 struct Policy {
+  std::uint64_t revision = 1;  // 1, 2, … with each change in a running sandbox; no key has it
   std::string task = "default";
   Code code = Code::unreviewed;
   Isolation isolation;
@@ -325,12 +326,16 @@ struct Policy {
   bool operator==(const Policy&) const = default;
   template <class W>
   void fields(W& w) {
-    w(task, code, isolation, filesystem, environment, limits, network, alerts, audit, egress, deny,
-      credentials);
+    w(revision, task, code, isolation, filesystem, environment, limits, network, alerts, audit,
+      egress, deny, credentials);
   }
 };
 
 // --- Parsing -------------------------------------------------------------------------------
+
+// The keys in which two policies differ, in the order of the file: "limits.wall", "egress". Tables
+// of [[egress]], [[deny]] and [[credential]] count as one value each, `revision` not at all.
+[[nodiscard]] std::vector<std::string> differences(const Policy& one, const Policy& other);
 
 // What the host can give, where a default depends on it ("or half the host's, if less").
 struct HostSize {
@@ -480,6 +485,7 @@ struct Verdict {
   Treatment treatment = Treatment::refuse;
   std::string rule;  // name of the egress rule that decided, or kPublicRule; "" when none
   std::size_t rule_index = kNoRule;  // into policy.egress; see rule_of()
+  std::uint64_t revision = 0;        // of the policy that decided; 0: none was asked
   // "host", "port", "method", "path", "header", "range", "deny-rule", "blocked-name", "protocol";
   // "" when allowed
   std::string reason;

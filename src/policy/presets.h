@@ -34,4 +34,12 @@ struct Node;
                                             std::span<const Override> overrides,
                                             const HostSize& host, const PresetSource& presets);
 
+// A policy file for a sandbox that runs under `running`. What can change there (rules, denials,
+// bindings, alerts, network.default and network.mode) is what the file says of it, and the defaults
+// where it says nothing; everything else stays as it runs unless the file says otherwise, which
+// plan::change() then refuses. Errors as of parse().
+[[nodiscard]] base::Result<Effective> parse_change(std::string_view text, std::string_view file,
+                                                   const Policy& running,
+                                                   const PresetSource& presets);
+
 }  // namespace policy

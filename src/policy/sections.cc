@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "policy/reader.h"
+#include "policy/upstream_proxy.h"
 
 namespace policy {
 namespace {
@@ -61,6 +62,11 @@ base::Status read_base(const At& at, Base& out) {
   if ((kind != "dir" && kind != "image") || rest.empty()) return at.wrong(expected);
   if (kind == "dir" && !rest.starts_with('/'))
     return at.wrong("expected an absolute path after dir:");
+  if (kind == "dir") {
+    out = {BaseKind::dir, rest};
+    while (out.name.size() > 1 && out.name.ends_with('/')) out.name.pop_back();
+    return {};
+  }
   return at.not_yet("\"" + base::printable(text) + "\"");
 }
 
@@ -258,13 +264,42 @@ base::Result<std::string> any_text(std::string_view text) {
   return std::string(text);
 }
 
-base::Status read_upstream_proxy(const At& at, UpstreamProxy& out) {
-  const Check anything = [](std::string_view) { return Fault{}; };
-  TRY(read_table(at, {{"url", string_into(out.url, anything)},
-                      {"no_proxy", list_into(out.no_proxy, "[\"example.com\"]", any_text)},
-                      {"auth", map_into(out.auth, "{ }", anything)}}));
-  if (!out.url.empty() || !out.no_proxy.empty() || !out.auth.empty()) return at.not_yet("");
+Fault check_proxy_url(std::string_view text) {
+  if (text.empty()) return {};
+  const auto place = proxy_place(text);
+  return place ? Fault{} : Fault{place.error().what, place.error().expected};
+}
+
+Fault check_proxy_auth(std::string_view key) {
+  static constexpr std::array<std::string_view, 4> kKeys = {"user", "env", "file", "systemd"};
+  if (std::ranges::find(kKeys, key) != kKeys.end()) return {};
+  return {"unknown key " + base::printable(key.substr(0, 80)),
+          "expected user, and one of env, file, systemd"};
+}
+
+// A user name and one place of a password, or neither.
+base::Status check_proxy(const At& at, const UpstreamProxy& proxy) {
+  const bool user = proxy.auth.contains("user");
+  const std::size_t sources = proxy.auth.size() - (user ? 1 : 0);
+  const std::string name = user ? proxy.auth.at("user") : "";
+  const auto printable = [](char c) { return c > 0x20 && c != 0x7f && c != ':'; };
+  if (!proxy.auth.empty() &&
+      (sources != 1 || name.empty() || !std::ranges::all_of(name, printable))) {
+    return at.bad("auth is not whole",
+                  "expected { user = \"NAME\", env = \"VARIABLE\" }, or file or systemd for env");
+  }
+  if (proxy.url.empty() && (!proxy.auth.empty() || !proxy.no_proxy.empty())) {
+    return at.bad("no url", "expected url beside no_proxy and auth");
+  }
   return {};
+}
+
+base::Status read_upstream_proxy(const At& at, UpstreamProxy& out) {
+  TRY(read_table(at, {{"url", string_into(out.url, check_proxy_url)},
+                      {"no_proxy", list_into(out.no_proxy, "[\"example.com\"]", proxy_exception)},
+                      {"auth", map_into(out.auth, "{ user = \"NAME\", env = \"VARIABLE\" }",
+                                        check_proxy_auth)}}));
+  return at.describing() ? base::Status() : check_proxy(at, out);
 }
 
 base::Status read_network(const At& at, Network& out) {

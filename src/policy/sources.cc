@@ -39,7 +39,7 @@ Fault check_path(std::string_view text) {
 
 // The four places on this host, as fields of a table.
 std::vector<Field> origin_fields(Source& out) {
-  const auto named = [&out](SourceKind kind, Check check) {
+  const auto named = [&out](SourceKind kind, const Check& check) {
     return [&out, kind, check](const At& at) -> base::Status {
       out.kind = kind;
       return string_into(out.name, check)(at);

@@ -33,16 +33,28 @@ constexpr std::uint64_t kFullPart = 64;
 
 }  // namespace
 
-base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir, DiskSize size) {
-  const base::Fd image = TRY(take_image(badge, state_dir, size));
-  const base::Fd device = TRY(attach_loop(image.get()));
-  const std::string source = fmt::format("/proc/self/fd/{}", device.get());
+namespace {
+
+base::Result<base::Fd> mount_ext4(Badge badge, const std::string& source) {
   return new_mount(badge, "ext4",
                    {{"source", source.c_str()},
                     {"nobarrier", nullptr},
                     {"noinit_itable", nullptr},
                     {"errors", "remount-ro"}},
                    kNoSuid | kNoDev);
+}
+
+}  // namespace
+
+base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir, DiskSize size) {
+  const base::Fd image = TRY(take_image(badge, state_dir, size));
+  const base::Fd device = TRY(attach_loop(image.get()));
+  return mount_ext4(badge, fmt::format("/proc/self/fd/{}", device.get()));
+}
+
+base::Result<base::Fd> mount_guest_disk(Badge badge, std::string_view device) {
+  if (!device.starts_with("/dev/vd")) return base::system_error("guest disk", EPERM);
+  return mount_ext4(badge, std::string(device));
 }
 
 base::Status make_disk_folder(Badge, int disk, const std::string& name, std::uint32_t mode,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/base.h"
 #include "priv/badge.h"
@@ -16,6 +17,10 @@ namespace priv {
 // what our mkfs wrote, never an image from elsewhere.
 [[nodiscard]] base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir,
                                                DiskSize size);
+
+// The same on a device that is there: a guest's disk, whose image take_image() gave its machine.
+// Safe: refused for anything but a virtio disk, which only a guest has that cerco booted.
+[[nodiscard]] base::Result<base::Fd> mount_guest_disk(Badge badge, std::string_view device);
 
 // A folder at the top of the disk for one place inside, owned by `owner`.
 [[nodiscard]] base::Status make_disk_folder(Badge badge, int disk, const std::string& name,

@@ -28,7 +28,7 @@ struct MountOption {
 
 // A new file system of `kind`, attached nowhere: it goes when the descriptor does.
 // Safe: nothing that exists is changed; what a file system of that kind may show is the kernel's
-// and `kind` is one of a short list (tmpfs, proc, mqueue, ext4). [between clone and exec]
+// and `kind` is one of a short list (tmpfs, proc, mqueue, devpts, ext4). [between clone and exec]
 [[nodiscard]] base::Result<base::Fd> new_mount(Badge badge, const char* kind,
                                                std::initializer_list<MountOption> options,
                                                std::uint64_t attributes);
@@ -70,8 +70,8 @@ struct MountOption {
 [[nodiscard]] base::Status write_file(Badge badge, const Inside& inside, int root, const char* path,
                                       std::string_view content, std::uint32_t mode,
                                       std::uint32_t owner);
-// A character device of the kernel's memory devices and tty (majors 1 and 5), mode 0666.
-// Safe: other majors are refused. [between clone and exec]
+// A character device of the kernel's memory devices and tty (majors 1 and 5), or /dev/kvm, mode
+// 0666. Safe: others are refused. [between clone and exec]
 [[nodiscard]] base::Status make_device(Badge badge, const Inside& inside, int root,
                                        const char* path, unsigned major, unsigned minor,
                                        std::uint32_t owner);

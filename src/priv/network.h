@@ -20,6 +20,9 @@ struct NamespaceNetwork {
   std::array<std::uint8_t, 16> own6{};
   std::array<std::uint8_t, 4> gateway4 = {198, 18, 0, 1};
   std::array<std::uint8_t, 16> gateway6{};
+  // A kernel of its own lies behind a tap. It tells the link of its multicast groups and asks whose
+  // its addresses are (RFC 3810, RFC 4862): nobody's attempt, and so dropped without being counted.
+  bool guest = false;
 };
 inline constexpr std::uint16_t kCapturePort = 65533;  // outside of the ephemeral range
 inline constexpr std::uint16_t kDnsPort = 53;

@@ -306,6 +306,10 @@ void Batch::accept() {
   verdict(NF_ACCEPT, nullptr);
 }
 
+void Batch::drop() {
+  verdict(NF_DROP, nullptr);
+}
+
 void Batch::verdict(int code, const char* chain) {
   expression("immediate");
   messages_.number(NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);

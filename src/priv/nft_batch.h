@@ -49,6 +49,7 @@ class Batch {
   void log();
   void tproxy(nft_registers registers, int family, std::string_view address, std::uint16_t port);
   void accept();
+  void drop();
   void go(const char* chain) { verdict(NFT_GOTO, chain); }
   void reject_with_reset() { reject(NFT_REJECT_TCP_RST, 0); }
   void reject_with_unreachable() {

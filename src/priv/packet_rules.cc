@@ -47,6 +47,8 @@ struct Family {
 constexpr std::string_view kLoopback4("\x7F\0\0\0", 4);
 constexpr std::string_view kLoopback6("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1", 16);
 
+constexpr std::string_view kLinkGroups6("\xFF\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
+
 std::array<Family, 2> families(const NamespaceNetwork& network) {
   return {Family{kCapture, NFPROTO_IPV4, 12, 16, text_of(network.own4), text_of(network.gateway4),
                  kLoopback4, 8},
@@ -174,6 +176,26 @@ void capture_family(Batch& batch, const Family& f, const std::vector<SteeredRang
   batch.rule(f.chain).go(kRefuse);
 }
 
+// The rules of both, in chains that are empty.
+void capture_both(Batch& batch, const NamespaceNetwork& network,
+                  const std::vector<SteeredRange>& steered, Public others) {
+  std::vector<std::uint32_t> sets;
+  for (const auto& range : steered) {
+    sets.push_back(range.ports.size() > 1 ? batch.ports(range.ports) : 0);
+  }
+  batch.rule(kCapture).meta(NFT_META_NFPROTO, NFPROTO_IPV6).go(kSix);
+  if (network.guest) {
+    const Family six = families(network)[1];
+    batch.rule(kSix)
+        .meta(NFT_META_L4PROTO, IPPROTO_ICMPV6)
+        .network_prefix(six.destination, kLinkGroups6, 16)
+        .drop();
+  }
+  for (const auto& family : families(network)) {
+    capture_family(batch, family, steered, sets, others);
+  }
+}
+
 // Rules of one family once the network is cut: a server and its clients inside may still talk.
 void cut_family(Batch& batch, const Family& f) {
   const auto from = [&]() -> Batch& {
@@ -281,15 +303,17 @@ std::string capture_rules(const NamespaceNetwork& network, const std::vector<Ste
   }
   batch.chain(kSix);
   batch.hooked_chain(kCapture);
-  std::vector<std::uint32_t> sets;
-  for (const auto& range : steered) {
-    sets.push_back(range.ports.size() > 1 ? batch.ports(range.ports) : 0);
-  }
-  batch.rule(kCapture).meta(NFT_META_NFPROTO, NFPROTO_IPV6).go(kSix);
-  for (const auto& family : families(network)) {
-    capture_family(batch, family, steered, sets, others);
-  }
+  capture_both(batch, network, steered, others);
   refusals(batch, families(network));
+  return batch.finish();
+}
+
+std::string steering_rules(const NamespaceNetwork& network,
+                           const std::vector<SteeredRange>& steered, Public others) {
+  Batch batch;
+  batch.empty_chain(kCapture);
+  batch.empty_chain(kSix);
+  capture_both(batch, network, steered, others);
   return batch.finish();
 }
 

@@ -35,6 +35,10 @@ inline constexpr std::uint32_t kLoggedBytes = 128;  // of each packet, from its 
 [[nodiscard]] std::string capture_rules(const NamespaceNetwork& network,
                                         const std::vector<SteeredRange>& steered,
                                         Public others = Public::refused);
+// A batch that changes what is steered, all of it at once; what is counted and logged stays as it
+// is. Not after cut_rules(). Pure.
+[[nodiscard]] std::string steering_rules(const NamespaceNetwork& network,
+                                         const std::vector<SteeredRange>& steered, Public others);
 // A batch that replaces these rules: only traffic within loopback and between own addresses is
 // left.
 [[nodiscard]] std::string cut_rules(const NamespaceNetwork& network);

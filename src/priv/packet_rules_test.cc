@@ -167,6 +167,42 @@ TEST(PacketRules, AreWhatNftLists) {
 )");
 }
 
+// What is steered changes in one batch, and nothing else does.
+TEST(PacketRules, AfterAChangeTheyAreThoseOfAFreshStart) {
+  const std::vector<priv::SteeredRange> one = {range("198.19.0.0", 16, {443, 80}),
+                                               range("fd63:6572:636f:1::", 64, {443})};
+  const std::vector<priv::SteeredRange> other = {range("198.19.0.0", 16, {22, 8443, 9000}),
+                                                 range("192.0.2.7", 32, {22})};
+  for (const auto others : {priv::Public::refused, priv::Public::steered}) {
+    const std::string changed =
+        inside(kSpaces, [&](const priv::Inside& in) -> base::Result<std::string> {
+          const base::Fd rules = TRY(set_up(in, one));
+          TRY(priv::transact_from_outside(badge(), rules.get(),
+                                          priv::steering_rules(network(), other, others)));
+          return shell("nft list ruleset");
+        });
+    const std::string fresh =
+        inside(kSpaces, [&](const priv::Inside& in) -> base::Result<std::string> {
+          const base::Fd rules = TRY(set_up(in, {}));
+          TRY(priv::transact_from_outside(badge(), rules.get(),
+                                          priv::steering_rules(network(), {}, others)));
+          TRY(priv::transact_from_outside(badge(), rules.get(),
+                                          priv::steering_rules(network(), other, others)));
+          return shell("nft list ruleset");
+        });
+    EXPECT_TRUE(changed.contains("22, 8443, 9000")) << changed;
+    EXPECT_FALSE(changed.contains("{ 80, 443 }")) << changed;
+    EXPECT_EQ(changed, fresh);
+    if (others == priv::Public::steered) continue;
+    const std::string started =
+        inside(kSpaces, [&](const priv::Inside& in) -> base::Result<std::string> {
+          TRY(set_up(in, other));
+          return shell("nft list ruleset");
+        });
+    EXPECT_EQ(changed, started);
+  }
+}
+
 TEST(PacketRules, InterfaceHasOwnAddressesAndEveryAddressIsLocal) {
   const std::string text = inside(kSpaces, [](const priv::Inside& in) -> base::Result<std::string> {
     TRY(set_up(in, {}));

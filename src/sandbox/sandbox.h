@@ -81,6 +81,11 @@ class Sandbox {
       std::uint64_t number) = 0;
   [[nodiscard]] virtual base::Status freeze() = 0;
   [[nodiscard]] virtual base::Status thaw() = 0;
+  // Takes to the gateway what `capture` says from now on, and refuses all else: all of it at once,
+  // or nothing and an error. Not after cut_network(). `unsupported` where a tier cannot.
+  [[nodiscard]] virtual base::Status steer(const plan::Capture&) {
+    return base::not_yet("change of what is steered in this tier");
+  }
   // Drops every connection and refuses new ones, at once.
   [[nodiscard]] virtual base::Status cut_network() = 0;
   // Kills every process and waits until none is left; then namespaces, cgroups and uid lease are
@@ -98,6 +103,10 @@ class Sandbox {
 // The container tier: carries out plan.steps in order.
 [[nodiscard]] base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan,
                                                                      const Inputs& inputs);
+
+// The microVM tier: boots plan.machine in a box of its own and carries the steps out inside.
+[[nodiscard]] base::Result<std::unique_ptr<Sandbox>> start_microvm(const plan::Plan& plan,
+                                                                   const Inputs& inputs);
 
 // Makes ready what the next start of such a Plan takes from a shelf (a formatted disk); called
 // after the answer.

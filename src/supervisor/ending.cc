@@ -1,6 +1,7 @@
 // One run, one true ending.
 #include "supervisor/ending.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -41,7 +42,29 @@ std::string error_name(int number) {
   return name == nullptr ? std::string() : name;
 }
 
-StartFailed not_started(const std::string& argv0, const std::string& step, int number) {
+namespace {
+
+// The same words as where it is seen before the start (cli/executables.cc).
+std::string why_not_executed(const std::string& argv0, int number, const std::string& path) {
+  const bool named = argv0.contains('/');
+  base::Error error = {base::Kind::system, 0, base::printable(argv0), {}, {}};
+  if (number == ENOENT && named) {
+    error.what = "no such file inside, or its interpreter is not";
+  } else if (number == ENOENT) {
+    error.what = "command not found";
+    error.expected = "inside, PATH is " + base::printable(path);
+  } else if (number == EACCES) {
+    error.what = "is not executable";
+  } else {
+    return base::system_error(argv0 + ": execve", number).error().line();
+  }
+  return error.line();
+}
+
+}  // namespace
+
+StartFailed not_started(const std::string& argv0, const std::string& step, int number,
+                        const std::string& path) {
   StartFailed failed;
   const bool missing = step == "execve" && number == ENOENT;
   failed.status = step != "execve" ? 125 : missing ? 127 : 126;
@@ -49,8 +72,35 @@ StartFailed not_started(const std::string& argv0, const std::string& step, int n
   failed.ending.step = step;
   failed.ending.error = error_name(number);
   if (failed.ending.error.empty()) failed.ending.error = std::to_string(number);
-  failed.message = base::system_error(argv0 + ": " + step, number).error().line();
+  failed.message = step == "execve"
+                       ? why_not_executed(argv0, number, path)
+                       : base::system_error(argv0 + ": " + step, number).error().line();
   return failed;
+}
+
+std::string why_ended(const Ending& ending, const std::vector<std::string>& limits) {
+  const auto hit = [&](std::string_view limit) {
+    return std::ranges::find(limits, limit) != limits.end();
+  };
+  switch (ending.kind) {
+    case EndingKind::timed_out:
+      if (ending.by == "idle") return "ended by limits.idle";
+      return hit("cpu") ? "ended by limits.cpu" : "ended by limits.wall";
+    case EndingKind::out_of_memory:
+      return "ended by limits.memory";
+    case EndingKind::output_limit:
+      return "ended by limits.output";
+    case EndingKind::killed:
+      return ending.by.empty() ? "killed" : "killed by " + base::printable(ending.by);
+    case EndingKind::disk_full:
+      return ending.by == "host" ? "ended: the host's disk is full" : "";
+    case EndingKind::exited:
+    case EndingKind::signalled:
+    case EndingKind::process_limit:
+    case EndingKind::start_failed:
+      break;
+  }
+  return {};
 }
 
 Ending judge(const Facts& facts) {
@@ -99,10 +149,11 @@ Ending judge(const Facts& facts) {
   } else if (!facts.command_ended) {
     // Init is gone without a word: nothing inside can do that, so somebody outside did.
     ending.kind = EndingKind::killed;
-    ending.by = "host";
   } else {
     ending.kind = facts.signalled ? EndingKind::signalled : EndingKind::exited;
   }
+  // It took the whole sandbox with it, so that there is no status of the command's own.
+  if (!facts.command_ended && ending.kind != EndingKind::out_of_memory) ending.by = "host";
   return ending;
 }
 
@@ -122,7 +173,9 @@ std::uint32_t status_of(const Ending& ending, std::uint32_t signal_number) {
     case EndingKind::disk_full:
       break;
   }
-  if (ending.kind == EndingKind::disk_full && ending.by == "host") return 128 + SIGKILL;
+  const bool by_host = ending.by == "host" && ending.kind != EndingKind::exited &&
+                       ending.kind != EndingKind::signalled;
+  if (by_host) return 128 + SIGKILL;
   return ending.signal.empty() ? ending.code : 128 + signal_number;
 }
 

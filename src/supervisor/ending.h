@@ -40,9 +40,12 @@ struct Facts {
 // The limits that were hit, by their policy key.
 [[nodiscard]] std::vector<std::string> limits_hit(const Facts& facts);
 // What is told of the command `argv0` that could not be started: 127 and 126 as shells do, else
-// 125.
-[[nodiscard]] StartFailed not_started(const std::string& argv0, const std::string& step,
-                                      int number);
+// 125. `path` is its PATH.
+[[nodiscard]] StartFailed not_started(const std::string& argv0, const std::string& step, int number,
+                                      const std::string& path);
+// Which limit or whom a command or run was ended by, for a person: "ended by limits.wall"; "" when
+// it ended by itself.
+[[nodiscard]] std::string why_ended(const Ending& ending, const std::vector<std::string>& limits);
 // "ENOENT" for its number; "" for 0 and where the system has no name.
 [[nodiscard]] std::string error_name(int number);
 // "SIGKILL" for 9; "SIG42" where the system has no name.

@@ -80,6 +80,12 @@ std::vector<Row> rows() {
   all.push_back(
       {"idle", with(Facts{}, [](Facts& f) { f.cut = Cut::idle; }), EndingKind::timed_out, 124});
   all.push_back({"init gone", Facts{}, EndingKind::killed, 137});
+  all.push_back({"process limit that took init along",
+                 with(Facts{}, [](Facts& f) { f.counters.process_limit_hits = 1; }),
+                 EndingKind::process_limit, 137});
+  all.push_back({"full disk that took init along",
+                 with(Facts{}, [](Facts& f) { f.counters.disk_full = true; }),
+                 EndingKind::disk_full, 137});
   return all;
 }
 
@@ -110,10 +116,45 @@ TEST(Ending, NamesTheLimitsThatWereHit) {
 }
 
 TEST(NotStarted, HasTheStatusOfShells) {
-  EXPECT_EQ(supervisor::not_started("x", "execve", ENOENT).status, 127U);
-  EXPECT_EQ(supervisor::not_started("x", "execve", EACCES).status, 126U);
-  EXPECT_EQ(supervisor::not_started("x", "chdir", ENOENT).status, 125U);
-  EXPECT_EQ(supervisor::not_started("x", "execve", EACCES).ending.error, "EACCES");
+  using supervisor::not_started;
+  EXPECT_EQ(not_started("x", "execve", ENOENT, "/bin").status, 127U);
+  EXPECT_EQ(not_started("x", "execve", EACCES, "").status, 126U);
+  EXPECT_EQ(not_started("x", "chdir", ENOENT, "").status, 125U);
+  EXPECT_EQ(not_started("x", "execve", EACCES, "").ending.error, "EACCES");
+}
+
+TEST(NotStarted, SaysWhatIsWrong) {
+  using supervisor::not_started;
+  EXPECT_EQ(not_started("x", "execve", ENOENT, "/a:/b").message,
+            "x: command not found; inside, PATH is /a:/b");
+  EXPECT_EQ(not_started("./x", "execve", ENOENT, "/a").message,
+            "./x: no such file inside, or its interpreter is not");
+  EXPECT_EQ(not_started("/etc/passwd", "execve", EACCES, "").message,
+            "/etc/passwd: is not executable");
+  EXPECT_TRUE(not_started("x", "execve", ENOEXEC, "").message.contains("ENOEXEC"));
+  EXPECT_TRUE(not_started("x", "terminal", ENOSPC, "").message.contains("x: terminal"));
+}
+
+TEST(WhyEnded, NamesTheLimitOrWhoDidIt) {
+  using supervisor::EndingKind;
+  using supervisor::why_ended;
+  const auto ending = [](EndingKind kind, std::string by) {
+    supervisor::Ending made;
+    made.kind = kind;
+    made.by = std::move(by);
+    return made;
+  };
+  EXPECT_EQ(why_ended(ending(EndingKind::exited, ""), {"disk"}), "");
+  EXPECT_EQ(why_ended(ending(EndingKind::signalled, ""), {}), "");
+  EXPECT_EQ(why_ended(ending(EndingKind::timed_out, ""), {"wall"}), "ended by limits.wall");
+  EXPECT_EQ(why_ended(ending(EndingKind::timed_out, ""), {"memory", "cpu"}), "ended by limits.cpu");
+  EXPECT_EQ(why_ended(ending(EndingKind::timed_out, "idle"), {"idle"}), "ended by limits.idle");
+  EXPECT_EQ(why_ended(ending(EndingKind::out_of_memory, ""), {"memory"}), "ended by limits.memory");
+  EXPECT_EQ(why_ended(ending(EndingKind::output_limit, ""), {"output"}), "ended by limits.output");
+  EXPECT_EQ(why_ended(ending(EndingKind::killed, "operator"), {}), "killed by operator");
+  EXPECT_EQ(why_ended(ending(EndingKind::killed, ""), {}), "killed");
+  EXPECT_EQ(why_ended(ending(EndingKind::disk_full, "host"), {"disk"}),
+            "ended: the host's disk is full");
 }
 
 }  // namespace

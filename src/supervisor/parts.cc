@@ -1,7 +1,11 @@
 // The other processes of a run.
 #include "supervisor/parts.h"
 
+#include <sys/socket.h>
+
 #include <array>
+
+#include "publish/publish.h"
 
 namespace supervisor {
 
@@ -22,21 +26,22 @@ base::Result<Part> start_part(const plan::Plan& plan, const std::string& program
 
 }  // namespace
 
+journal::Actions actions_of(const policy::Policy& policy) {
+  const policy::Alerts& alerts = policy.alerts;
+  const auto text = [](policy::Action action) { return std::string(policy::to_string(action)); };
+  return {{{"blocked_range", text(alerts.blocked_range)},
+           {"new_destination", text(alerts.new_destination)},
+           {"request_spike", text(alerts.request_spike)},
+           {"placeholder_misuse", text(alerts.placeholder_misuse)},
+           {"placeholder_in_body", text(alerts.placeholder_in_body)}}};
+}
+
 base::Result<Part> start_journal(const plan::Plan& plan, int plan_memfd) {
   const std::vector<base::Fd> files = TRY(journal::open_files(plan.state_dir, plan.run));
   Part part = TRY(start_part(plan, "cerco-journal", plan_memfd, {}));
 
-  const policy::Alerts& alerts = plan.policy.alerts;
-  const auto text = [](policy::Action action) { return std::string(policy::to_string(action)); };
-  const journal::ToJournal open =
-      journal::Open{plan.run,
-                    plan.policy.task,
-                    {{"blocked_range", text(alerts.blocked_range)},
-                     {"new_destination", text(alerts.new_destination)},
-                     {"request_spike", text(alerts.request_spike)},
-                     {"placeholder_misuse", text(alerts.placeholder_misuse)},
-                     {"placeholder_in_body", text(alerts.placeholder_in_body)}},
-                    journal::kFileBytes};
+  const journal::ToJournal open = journal::Open{
+      plan.run, plan.policy.task, actions_of(plan.policy).actions, journal::kFileBytes};
   std::vector<int> fds;
   for (const auto& file : files) fds.push_back(file.get());
   TRY_IN("journal", ipc::send_value(part.control, open, fds));
@@ -84,6 +89,36 @@ base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roo
   std::vector<std::pair<int, int>> fds = {{record.fd(), plan::kFdJournal}, {roots, plan::kFdRoots}};
   if (lease_end >= 0) fds.emplace_back(lease_end, plan::kFdBroker);
   return start_part(plan, "cerco-gateway", plan_memfd, std::move(fds));
+}
+
+base::Result<std::uint16_t> loopback_port(int listener) {
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  const bool asked =
+      ::getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 1;
+  const auto at = asked ? os::local_endpoint(listener)
+                        : base::Result<os::Endpoint>(std::unexpected(base::Error{}));
+  if (!at || at->v6 || at->address[0] != 127) {
+    return base::bad_input("publish", "its socket does not listen on the loopback", {});
+  }
+  return at->port;
+}
+
+base::Result<Part> start_publisher(const plan::Plan& plan, int listener) {
+  auto [ours, theirs] = TRY(ipc::make_pair());
+  const std::array<std::pair<int, int>, 2> fds = {
+      {{listener, publish::kFdListener}, {theirs.fd(), publish::kFdControl}}};
+  const std::array<std::string, 1> argv = {plan.helper_dir + "/cerco-publisher"};
+  os::Child child = TRY(os::spawn(argv, {}, fds));
+  return Part{std::move(child), std::move(ours)};
+}
+
+base::Status give_proxy_password(const Part& gateway, base::Fd& password) {
+  const std::array<int, 1> fds = {password.get()};
+  const plan::ToGateway message = plan::GatewayProxyPassword{};
+  TRY_IN("gateway", ipc::send_value(gateway.control, message, fds));
+  password.reset();
+  return {};
 }
 
 base::Status serve_capture(const Part& gateway, sandbox::CaptureSockets& sockets) {

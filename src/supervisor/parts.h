@@ -22,6 +22,8 @@ struct Part {
 
 // The journal of the run: files made, Open sent. The answer (Opened) is awaited by the caller.
 [[nodiscard]] base::Result<Part> start_journal(const plan::Plan& plan, int plan_memfd);
+// What the detectors are to do, by the policy.
+[[nodiscard]] journal::Actions actions_of(const policy::Policy& policy);
 // Answers NextFile: makes RUN.`number`.jsonl and hands it over. An error when there is one already.
 [[nodiscard]] base::Status give_next_file(const Part& journal, const plan::Plan& plan,
                                           std::uint64_t number);
@@ -38,9 +40,17 @@ struct Part {
 // The gateway, told by message which sockets to serve.
 [[nodiscard]] base::Result<Part> start_gateway(const plan::Plan& plan, int plan_memfd, int roots,
                                                const Part& journal, int lease_end);
+// Hands over the password of network.upstream_proxy and closes our copy.
+[[nodiscard]] base::Status give_proxy_password(const Part& gateway, base::Fd& password);
 // Hands the capture sockets over and closes our copies, so that the kernel refuses when the gateway
 // dies.
 [[nodiscard]] base::Status serve_capture(const Part& gateway, sandbox::CaptureSockets& sockets);
+
+// The port of a TCP socket of version 4 that listens on the loopback; bad_input for all else.
+[[nodiscard]] base::Result<std::uint16_t> loopback_port(int listener);
+// The process behind one published port, with its listener. It tells by itself when it serves
+// (publish::Opened).
+[[nodiscard]] base::Result<Part> start_publisher(const plan::Plan& plan, int listener);
 
 // Waits for one message of a part; an error names the part when it ended or sent something else.
 template <class Value>

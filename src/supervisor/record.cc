@@ -26,6 +26,14 @@ journal::Draft run_planned(const plan::Plan& plan) {
   return draft("run.planned", members);
 }
 
+journal::Draft policy_changed(const plan::Plan& plan, const std::vector<std::string>& retired) {
+  return draft("policy.changed", base::JsonObject()
+                                     .add("revision", plan.policy.revision)
+                                     .raw("retired", base::json_strings(retired))
+                                     .add("policy_sha256", plan.policy_sha256)
+                                     .raw("policy", policy::to_json(plan::in_force(plan))));
+}
+
 journal::Draft run_started(const plan::Plan& plan, std::uint32_t host_uid) {
   return draft(
       "run.started",

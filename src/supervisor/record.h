@@ -12,6 +12,8 @@
 namespace supervisor {
 
 [[nodiscard]] journal::Draft run_planned(const plan::Plan& plan);
+[[nodiscard]] journal::Draft policy_changed(const plan::Plan& plan,
+                                            const std::vector<std::string>& retired);
 [[nodiscard]] journal::Draft run_started(const plan::Plan& plan, std::uint32_t host_uid);
 [[nodiscard]] journal::Draft command_started(std::uint64_t id, const std::vector<std::string>& argv,
                                              const std::string& cwd);

@@ -87,7 +87,22 @@ class Run {
   void answer(Client& client, const EndRun& request, std::vector<base::Fd>& fds);
   void answer(Client& client, const OpenFiles& request, std::vector<base::Fd>& fds);
   void answer(Client& client, const RevokeCredential& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const Resize& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const Publish& request, std::vector<base::Fd>& fds);
   void tell_revoked();
+  void act_published(std::span<const pollfd> polled);
+  void on_publisher(Published& published);
+  base::Status give_way(Published& published, bool look);
+  void lose_publisher(Published& published, std::uint32_t error);
+  [[nodiscard]] bool is_connected() const;
+
+  // The policy of the run as it changes (run_policy.cc).
+  void answer(Client& client, const ShowPolicy& request, std::vector<base::Fd>& fds);
+  void answer(Client& client, const ApplyPolicy& request, std::vector<base::Fd>& fds);
+  [[nodiscard]] base::Result<plan::Plan> changed_plan(const ApplyPolicy& request,
+                                                      const std::vector<base::Fd>& fds) const;
+  base::Status put_in_force(plan::Plan next, const journal::Draft& draft);
+  void tell_changed();
   void lose_client(Client& client);
   base::Status detach();
   void leave_caller();
@@ -101,6 +116,7 @@ class Run {
   // The commands besides the first (run_commands.cc).
   [[nodiscard]] frame::Exec order(std::uint64_t id, std::vector<std::string> argv,
                                   std::map<std::string, std::string> env, std::string cwd) const;
+  [[nodiscard]] std::string path_variable() const;
   base::Status send_order(frame::Exec exec, std::span<const base::Fd> streams,
                           const sandbox::CommandProcesses* processes);
   base::Status start_further(Client& client, const Exec& request,
@@ -121,6 +137,7 @@ class Run {
   void time_out(Cut why, Clock::time_point now);
   void signal_command(std::uint64_t id, std::uint32_t number);
   void signal_all(std::uint32_t number);
+  void resize(std::uint64_t id, frame::Window window);
   [[nodiscard]] LiveRun live() const;  // what others read of the run while it lives
   void write_report(const journal::Summary& summary);
   void record(const journal::Draft& draft);
@@ -143,6 +160,7 @@ class Run {
   base::Fd put_session_;
   base::Fd take_session_;
   std::vector<base::Fd> secrets_;
+  base::Fd proxy_password_;  // of network.upstream_proxy, until the gateway has it
   base::Fd report_;
   NameLock name_lock_;
   RunFolder folder_;
@@ -154,18 +172,23 @@ class Run {
   base::Fd gateway_lease_end_;
   std::uint64_t revocations_asked_ = 0;  // of the broker, which carries them out in order
   std::uint64_t revocations_done_ = 0;
+  std::uint64_t changes_asked_ = 0;  // of the gateway
+  std::uint64_t changes_done_ = 0;
   std::string authority_;
   std::unique_ptr<sandbox::Sandbox> sandbox_;
   sandbox::CaptureSockets capture_;
 
   base::Fd listener_;
   std::vector<std::unique_ptr<Client>> clients_;
+  std::vector<std::unique_ptr<Published>> published_;
+  std::uint64_t publications_ = 0;
   std::vector<std::unique_ptr<Command>> commands_;
   std::unique_ptr<sandbox::CommandProcesses> first_processes_;  // of a detached run's command
   // Of commands that are over: what they left running goes on, and is not ours to wait for.
   std::vector<std::unique_ptr<sandbox::CommandProcesses>> left_;
   std::optional<OutputRing> ring_;
   base::Fd pipes_[2];  // our ends of a detached command's output and error
+  base::Fd typing_;    // into the pipe of its terminal, where it has one
   std::uint64_t next_command_ = kCommand + 1;
   std::optional<Clock::time_point>
       active_;  // when something was last asked of a session that began

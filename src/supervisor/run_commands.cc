@@ -65,6 +65,11 @@ frame::Exec Run::order(std::uint64_t id, std::vector<std::string> argv,
   return exec;
 }
 
+std::string Run::path_variable() const {
+  const auto path = plan_.command.env.find("PATH");
+  return path == plan_.command.env.end() ? std::string() : path->second;
+}
+
 base::Status Run::send_order(frame::Exec exec, std::span<const base::Fd> streams,
                              const sandbox::CommandProcesses* processes) {
   std::vector<int> fds;
@@ -93,6 +98,9 @@ base::Status Run::start_further(Client& client, const Exec& request,
     command->deadline = after(command->started, request.timeout_ms);
   }
   frame::Exec exec = order(command->id, request.argv, request.env, request.cwd);
+  exec.terminal = request.terminal;
+  const auto path = request.env.find("PATH");
+  command->path = path == request.env.end() ? path_variable() : path->second;
   record(command_started(command->id, exec.argv, exec.cwd));
   TRY_IN("exec", send_order(std::move(exec), streams, command->processes.get()));
   client.command = command->id;
@@ -128,7 +136,8 @@ void Run::on_not_started(const frame::NotStarted& failed) {
   }
   Command* command = command_of(failed.id);
   if (command == nullptr) return;
-  const StartFailed told = not_started(command->argv0, failed.step, static_cast<int>(failed.error));
+  const StartFailed told =
+      not_started(command->argv0, failed.step, static_cast<int>(failed.error), command->path);
   record(further_ended(command->id, command->facts, told.ending));
   if (Client* client = client_of(command->id)) client->say_last(told);
   command->over = true;
@@ -239,7 +248,10 @@ void Run::tick_commands(Clock::time_point now) {
   const auto over = std::erase_if(commands_, [](const auto& command) { return command->over; });
   if (over > 0 && active_) active_ = now;
   std::erase_if(left_, [](const auto& processes) { return processes->remove_empty(); });
-  if (!active_ || facts_.cut != Cut::none || !commands_.empty() || !clients_.empty()) return;
+  if (!active_ || facts_.cut != Cut::none || !commands_.empty() || !clients_.empty() ||
+      is_connected()) {
+    return;
+  }
   const std::uint64_t idle = plan_.policy.limits.idle_ms;
   if (idle != policy::kUnlimited && now >= after(*active_, idle)) {
     cut(Cut::idle, {});
@@ -254,7 +266,8 @@ Clock::time_point Run::next_of_commands() const {
     if (command->over) next = Clock::now();
   }
   const std::uint64_t idle = plan_.policy.limits.idle_ms;
-  if (active_ && idle != policy::kUnlimited && commands_.empty() && clients_.empty()) {
+  if (active_ && idle != policy::kUnlimited && commands_.empty() && clients_.empty() &&
+      !is_connected()) {
     next = std::min(next, after(*active_, idle));
   }
   return next;
@@ -263,6 +276,10 @@ Clock::time_point Run::next_of_commands() const {
 // A full or closed control channel means that init is stuck or gone, which the loop sees by itself.
 void Run::signal_command(std::uint64_t id, std::uint32_t number) {
   (void)ipc::send_value(sandbox_->control(), frame::ToInit(frame::Signal{id, number}), {});
+}
+
+void Run::resize(std::uint64_t id, frame::Window window) {
+  (void)ipc::send_value(sandbox_->control(), frame::ToInit(frame::Resize{id, window}), {});
 }
 
 void Run::signal_all(std::uint32_t number) {

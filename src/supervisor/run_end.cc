@@ -41,8 +41,10 @@ void Run::drain_gateway() {
     if (::poll(&polled, 1, 0) > 0) on_network();
   }
   if (!gateway_) return;
-  if (ipc::send_value(gateway_->control, plan::ToGateway(plan::GatewayDrain{}), {}) &&
-      answers(gateway_->control, kPatienceMs)) {
+  // Answers that are still due come before the last one.
+  std::uint64_t due = changes_asked_ - changes_done_ + 1;
+  if (!ipc::send_value(gateway_->control, plan::ToGateway(plan::GatewayDrain{}), {})) due = 0;
+  while (due-- > 0 && answers(gateway_->control, kPatienceMs)) {
     (void)gateway_->control.receive();
   }
   gateway_.reset();
@@ -137,8 +139,8 @@ void Run::tell_over() {
 }
 
 void Run::tell_not_started() {
-  const StartFailed failed =
-      not_started(plan_.command.argv.front(), start_failure_, static_cast<int>(facts_.code));
+  const StartFailed failed = not_started(plan_.command.argv.front(), start_failure_,
+                                         static_cast<int>(facts_.code), path_variable());
   last_.status = failed.status;
   last_.ending = failed.ending;
   record(run_ended(failed.ending, failed.status, usage_, {}));

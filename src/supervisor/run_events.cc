@@ -49,6 +49,7 @@ void Run::on_caller() {
                         if (!command_started_ && !start_command()) cut(Cut::killed, "host");
                       },
                       [&](const Signal& signal) { signal_command(kCommand, signal.number); },
+                      [&](const Resize& now) { resize(kCommand, now.window); },
                       [&](const End& end) {
                         if (end.reason == "output_limit") {
                           cut(Cut::output_limit, {});
@@ -106,9 +107,17 @@ void Run::lose(Part& part, std::string_view who) {
 }
 
 void Run::on_gateway() {
-  // Nothing is due from it before Drain: whatever comes is its end or a fault.
+  // Before Drain only an answer to a change is due: whatever else comes is its end or a fault.
+  const auto answer = receive<plan::FromGateway>(gateway_->control, "gateway");
+  if (answer && std::holds_alternative<plan::GatewayChanged>(*answer) &&
+      changes_done_ < changes_asked_) {
+    ++changes_done_;
+    return tell_changed();
+  }
   lose(*gateway_, "gateway");
   gateway_.reset();
+  changes_done_ = changes_asked_;
+  tell_changed();
   (void)sandbox_->cut_network();
   network_cut_ = true;
 }
@@ -117,12 +126,14 @@ void Run::on_broker() {
   const auto answer = receive<plan::FromBroker>(broker_->control, "broker");
   if (answer) {
     ++revocations_done_;
+    tell_changed();
     return tell_revoked();
   }
   lose(*broker_, "broker");
   broker_.reset();
   // Whoever is gone lends nothing.
   revocations_done_ = revocations_asked_;
+  tell_changed();
   tell_revoked();
 }
 

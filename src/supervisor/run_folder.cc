@@ -145,7 +145,10 @@ base::Result<bool> settle_lost_run(const std::string& state_dir, const std::stri
   if (known && ::faccessat(folder->get(), kReportFile, F_OK, 0) != 0) {
     const base::Fd file =
         TRY(os::openat2(folder->get(), kReportFile, O_WRONLY | O_CREAT | O_EXCL, 0600, kBeneath));
-    TRY(os::write_all(file.get(), report_json(lost_report(*known, version)), "report"));
+    // A journal that is not there or damaged leaves what the start has noted.
+    auto past = journal::look_back(state_dir + "/journal", run).value_or(journal::Past{});
+    const RunReport report = lost_report(*known, version, std::move(past));
+    TRY(os::write_all(file.get(), report_json(report), "report"));
   }
   (void)::unlinkat(folder->get(), kSocketFile, 0);
   (void)::unlinkat(folder->get(), kLiveFile, 0);

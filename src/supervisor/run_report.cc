@@ -50,6 +50,12 @@ std::string refused_json(const journal::Summary& summary) {
   return base::json_array(all);
 }
 
+std::uint64_t milliseconds_between(os::Instant first, os::Instant last) {
+  const std::int64_t ms =
+      (last.seconds - first.seconds) * 1000 + (last.nanoseconds - first.nanoseconds) / 1'000'000;
+  return ms < 0 ? 0 : static_cast<std::uint64_t>(ms);
+}
+
 }  // namespace
 
 std::string time_text(os::Instant instant) {
@@ -101,10 +107,18 @@ RunReport report_of(const LiveRun& run, std::string_view version) {
   return report;
 }
 
-RunReport lost_report(const LiveRun& run, std::string_view version) {
+RunReport lost_report(const LiveRun& run, std::string_view version, journal::Past past) {
   RunReport report = report_of(run, version);
   report.started = {static_cast<std::int64_t>(run.started), 0};
   report.ended = report.started;  // nobody saw when
+  if (past.summary.events > 0) {
+    report.started = past.planned;
+    report.ended = past.last;
+  }
+  if (past.started != os::Instant{}) {
+    report.usage.wall_ms = milliseconds_between(past.started, past.last);
+  }
+  report.summary = std::move(past.summary);
   report.status = 128 + 9;
   report.ending.kind = EndingKind::killed;
   report.ending.by = "host";

@@ -36,8 +36,9 @@ struct RunReport {
 [[nodiscard]] std::string report_json(const RunReport& report);
 // What is known of a run from its start; times, ending and usage are the caller's to set.
 [[nodiscard]] RunReport report_of(const LiveRun& run, std::string_view version);
-// What can still be said of a run whose supervisor was killed.
-[[nodiscard]] RunReport lost_report(const LiveRun& run, std::string_view version);
+// What can still be said of a run whose supervisor was killed, by its journal.
+[[nodiscard]] RunReport lost_report(const LiveRun& run, std::string_view version,
+                                    journal::Past past);
 // RFC 3339, UTC, milliseconds: "2026-01-02T03:04:05.123Z".
 [[nodiscard]] std::string time_text(os::Instant instant);
 

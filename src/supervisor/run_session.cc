@@ -40,12 +40,14 @@ StartFailed refused(std::string message, std::uint32_t status = 125) {
 }  // namespace
 
 // Nothing of the caller's is held from here on but what it handed over. The command reads the end
-// of a file, and what it writes comes here.
+// of a file, or a terminal at which whoever attaches types, and what it writes comes here.
 base::Status Run::detach() {
   os::let_go_of_streams();
   if (::chdir("/") != 0) return base::system_error("chdir /");
   if (plan_.session) return {};
-  streams_[0] = TRY(os::pipe()).first;
+  auto [input, typing] = TRY(os::pipe());
+  streams_[0] = std::move(input);
+  if (launch_.terminal) typing_ = std::move(typing);
   for (std::size_t i = 0; i < 2; ++i) {
     auto [reader, writer] = TRY(os::pipe());
     TRY(os::set_nonblocking(reader.get()));
@@ -64,6 +66,9 @@ void Run::leave_caller() {
 void Run::watch_session(std::vector<pollfd>& polled) const {
   polled.push_back({listener_.open() ? listener_.get() : -1, POLLIN, 0});
   for (const base::Fd& pipe : pipes_) polled.push_back({pipe.get(), POLLIN, 0});
+  for (const auto& published : published_) {
+    polled.push_back({published->part.control.fd(), POLLIN, 0});
+  }
   for (const auto& client : clients_) {
     const bool more = client->has_more(ring());
     polled.push_back({client->channel.fd(), static_cast<short>(POLLIN | (more ? POLLOUT : 0)), 0});
@@ -73,10 +78,13 @@ void Run::watch_session(std::vector<pollfd>& polled) const {
 void Run::act_session(std::span<const pollfd> polled) {
   if (polled[1].revents != 0) read_pipe(Stream::output);
   if (polled[2].revents != 0) read_pipe(Stream::error);
+  const std::span<const pollfd> of_published = polled.subspan(3, published_.size());
+  const std::span<const pollfd> of_clients = polled.subspan(3 + published_.size());
+  act_published(of_published);
   // Those that come meanwhile have their turn next time.
-  const std::size_t count = std::min(clients_.size(), polled.size() - 3);
+  const std::size_t count = std::min(clients_.size(), of_clients.size());
   for (std::size_t i = 0; i < count; ++i) {
-    if ((polled[3 + i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) on_client(*clients_[i]);
+    if ((of_clients[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) on_client(*clients_[i]);
     clients_[i]->pump(ring());
   }
   for (const auto& client : clients_) {
@@ -116,6 +124,10 @@ void Run::lose_client(Client& client) {
     end_command(*command, Cut::killed, "caller gone");
   }
   client.command = 0;
+  // A port that nobody was told of.
+  for (const auto& published : published_) {
+    if (published->id == client.publication && !published->served) published->gone = true;
+  }
 }
 
 void Run::answer(Client& client, const Exec& request, std::vector<base::Fd>& fds) {
@@ -161,11 +173,25 @@ void Run::answer(Client& client, const Attach&, std::vector<base::Fd>&) {
     return;
   }
   client.reading.emplace();
+  if (!typing_.open()) return;
+  const std::array<int, 1> fds = {typing_.get()};
+  client.attached_terminal = true;
+  if (!ipc::send_value(client.channel, ToClient(Typing{}), fds)) client.gone = true;
+}
+
+void Run::answer(Client& client, const Resize& request, std::vector<base::Fd>&) {
+  const std::uint64_t id = client.attached_terminal ? kCommand : client.command;
+  if (id != 0) resize(id, request.window);
 }
 
 void Run::answer(Client& client, const SendSignal& request, std::vector<base::Fd>&) {
   if (request.number == 0 || request.number >= NSIG) {
     client.gone = true;
+    return;
+  }
+  if (plan_.session && commands_.empty()) {
+    client.say_last(
+        refused("kill: the session has no command that runs; without -s kill ends it", 1));
     return;
   }
   record(operator_action("signal " + signal_name(request.number)));
@@ -252,6 +278,8 @@ void Run::drain_pipes() {
 void Run::tell_clients_over() {
   drain_pipes();
   listener_.reset();
+  for (const auto& published : published_) lose_publisher(*published, ECONNRESET);
+  published_.clear();
   for (const auto& client : clients_) {
     if (client->reading) client->say_last(last_);
   }

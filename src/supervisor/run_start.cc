@@ -65,6 +65,10 @@ base::Status Run::receive_launch() {
   const std::string bytes = TRY(os::read_all(plan_memfd_.get(), 16U << 20, "plan"));
   plan_ = TRY(base::decode<plan::Plan>(bytes, "plan"));
   if (verify_ == Verify::plan) TRY(plan::verify(plan_));
+  if (!secrets_.empty() && !plan_.policy.network.upstream_proxy.auth.empty()) {
+    proxy_password_ = std::move(secrets_.back());
+    secrets_.pop_back();
+  }
   if (secrets_.size() != plan_.policy.credentials.size()) {
     return base::bad_input("launch", "not one secret a credential", {});
   }
@@ -119,6 +123,7 @@ base::Status Run::start_gateway_part() {
   if (ready == nullptr)
     return base::fail(base::Kind::peer, "gateway", "answered something else", {});
   authority_ = ready->authority;
+  if (proxy_password_.open()) TRY(give_proxy_password(*gateway_, proxy_password_));
   return {};
 }
 
@@ -176,7 +181,9 @@ base::Status Run::start_command() {
   if (plan_.session) return begin_session();
   if (launch_.detach) first_processes_ = TRY(sandbox_->command_processes(kCommand));
   record(command_started(kCommand, plan_.command.argv, plan_.command.cwd));
-  TRY(send_order(order(kCommand, plan_.command.argv, {}, {}), streams_, first_processes_.get()));
+  frame::Exec exec = order(kCommand, plan_.command.argv, {}, {});
+  exec.terminal = launch_.terminal;
+  TRY(send_order(std::move(exec), streams_, first_processes_.get()));
   for (auto& stream : streams_) stream.reset();
   command_started_ = true;
   // While the command begins: nobody waits for it.

@@ -12,6 +12,7 @@
 #include "sandbox/sandbox.h"
 #include "supervisor/ending.h"
 #include "supervisor/output_ring.h"
+#include "supervisor/parts.h"
 
 namespace supervisor {
 
@@ -29,7 +30,10 @@ struct Client {
   ipc::Channel channel;
   std::uint64_t command = 0;                    // that it asked for
   std::optional<OutputRing::Position> reading;  // of the detached command's output
+  bool attached_terminal = false;               // it was handed the way to the terminal of that one
   std::uint64_t revocation = 0;                 // that it asked for; 0: none
+  std::uint64_t publication = 0;                // that it asked for
+  std::optional<PolicyChanged> change;          // due once everybody holds to it
   bool awaits_end = false;                      // Done is due when the run is gone
   bool last_said = false;                       // closes once its outbox is empty
   bool gone = false;
@@ -45,10 +49,21 @@ struct Client {
   [[nodiscard]] bool has_more(const OutputRing* ring) const;
 };
 
+// A port of the sandbox that the host's loopback reaches, and the process that carries it.
+struct Published {
+  std::uint64_t id = 0;
+  std::uint16_t port = 0;
+  Part part;
+  std::uint64_t connections = 0;  // that are open
+  bool served = false;            // whoever asked for it was told so
+  bool gone = false;
+};
+
 // One command besides the first.
 struct Command {
   std::uint64_t id = 0;
   std::string argv0;
+  std::string path;  // its PATH
   std::unique_ptr<sandbox::CommandProcesses> processes;
   Facts facts;
   sandbox::Counters before;  // of the whole sandbox, when it started

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,15 +24,18 @@ struct Exec {
   std::map<std::string, std::string> env;  // beside and over the run's own
   std::string cwd;                         // "": the run's; relative: below it
   std::uint64_t timeout_ms = kNoTimeout;
+  std::optional<frame::Window> terminal = {};  // as of Launch
   template <class W>
   void fields(W& w) {
-    w(argv, env, cwd, timeout_ms);
+    w(argv, env, cwd, timeout_ms, terminal);
   }
 };
-// Follows an Exec on its connection: Signal for the command's process group, End{"output_limit"}.
+// Follow an Exec on its connection: Signal for the command's process group, End{"output_limit"},
+// Resize.
 
 // Asks for what a detached command has written and will write: Output and Lost until its end, then
-// Over. Answered by StartFailed where there is no such command.
+// Over; before them Typing where the command has a terminal, whose size then follows the Resize of
+// this connection. Answered by StartFailed where there is no such command.
 struct Attach {
   template <class W>
   void fields(W&) {}
@@ -69,8 +73,34 @@ struct RevokeCredential {
     w(credential);
   }
 };
-using FromClient =
-    std::variant<Exec, Signal, End, Attach, SendSignal, EndRun, OpenFiles, RevokeCredential>;
+// One descriptor comes along: a TCP socket that listens on the host's loopback. What connects to it
+// reaches the server on `port` of the sandbox's loopback, until the run ends. Answered by Done, or
+// by StartFailed, with status 1 where nobody listens inside.
+struct Publish {
+  std::uint16_t port = 0;
+  template <class W>
+  void fields(W& w) {
+    w(port);
+  }
+};
+// Asks for the policy in force; answered by PolicyInForce.
+struct ShowPolicy {
+  template <class W>
+  void fields(W&) {}
+};
+// Puts another policy in force; one descriptor comes along: a memfd with encode(policy::Policy).
+// `instead_of` is the revision that it was made from. Answered by PolicyChanged once gateway,
+// broker and kernel hold to it; by StartFailed, with the key concerned in `ending.step`, where it
+// cannot be: the old one is in force then.
+struct ApplyPolicy {
+  std::uint64_t instead_of = 0;
+  template <class W>
+  void fields(W& w) {
+    w(instead_of);
+  }
+};
+using FromClient = std::variant<Exec, Signal, End, Attach, SendSignal, EndRun, OpenFiles,
+                                RevokeCredential, Resize, Publish, ShowPolicy, ApplyPolicy>;
 
 // --- supervisor → client -----------------------------------------------------------------------
 
@@ -96,7 +126,30 @@ struct Done {
   template <class W>
   void fields(W&) {}
 };
-using ToClient = std::variant<StartFailed, Over, Output, Lost, Done>;
+// One descriptor comes along: the pipe into which goes what is typed at the command's terminal.
+struct Typing {
+  template <class W>
+  void fields(W&) {}
+};
+// One descriptor comes along: a memfd with encode(policy::Policy).
+struct PolicyInForce {
+  std::uint64_t revision = 0;
+  template <class W>
+  void fields(W& w) {
+    w(revision);
+  }
+};
+struct PolicyChanged {
+  std::uint64_t revision = 0;
+  std::string policy_sha256;
+  std::vector<std::string> retired;  // credentials that were revoked because it leaves them out
+  template <class W>
+  void fields(W& w) {
+    w(revision, policy_sha256, retired);
+  }
+};
+using ToClient =
+    std::variant<StartFailed, Over, Output, Lost, Done, Typing, PolicyInForce, PolicyChanged>;
 
 // --- The folder of a run -----------------------------------------------------------------------
 

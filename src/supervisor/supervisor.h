@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/base.h"
+#include "base/frame.h"
 #include "ipc/ipc.h"
 #include "journal/journal.h"
 #include "plan/plan.h"
@@ -28,9 +30,11 @@ struct Launch {
   bool report = false;        // with `detach`
   std::string version;        // of the program, for a report that the supervisor writes
   std::uint64_t secrets = 0;  // how many memfds follow
+  // The command has a terminal of the sandbox's own as its streams; the third descriptor is unused.
+  std::optional<frame::Window> terminal = {};
   template <class W>
   void fields(W& w) {
-    w(put, take, detach, report, version, secrets);
+    w(put, take, detach, report, version, secrets, terminal);
   }
 };
 struct Go {
@@ -62,7 +66,15 @@ struct Finish {
     w(stdout_bytes, stderr_bytes, changes);
   }
 };
-using FromCaller = std::variant<Launch, Go, Signal, End, Finish>;
+// The caller's terminal has another size now.
+struct Resize {
+  frame::Window window;
+  template <class W>
+  void fields(W& w) {
+    w(window);
+  }
+};
+using FromCaller = std::variant<Launch, Go, Signal, End, Finish, Resize>;
 
 // --- supervisor → caller -----------------------------------------------------------------------
 

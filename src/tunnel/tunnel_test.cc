@@ -78,7 +78,7 @@ std::size_t fill(int fd, std::size_t most) {
 }
 
 class TunnelTest : public testing::Test {
- protected:
+ public:
   TunnelTest() {
     (void)::signal(SIGPIPE, SIG_IGN);
     host_ = std::thread([this] {
@@ -100,6 +100,8 @@ class TunnelTest : public testing::Test {
     if (host_.joinable()) host_.join();
     if (inside_.joinable()) inside_.join();
   }
+
+ protected:
   // What cerco-init would get for a message with these descriptors.
   os::Received send(const std::string& bytes, const std::vector<int>& fds) {
     if (!os::send_message(supervisor_.get(), bytes, fds)) std::abort();
@@ -345,6 +347,7 @@ TEST(TunnelLies, nonsense_ends_the_hosts_side) {
   for (const std::string& row : rows) {
     Liar liar;
     liar.say(row);
+    liar.close();  // so that what is taken for sense ends as well
     EXPECT_EQ(liar.wait(), 1) << testing::PrintToString(row.substr(0, 60));
   }
 }

@@ -196,8 +196,12 @@ class Putting {
       if (std::holds_alternative<frame::Done>(answer)) continue;
       const auto* refused = std::get_if<frame::Refused>(&answer);
       if (refused == nullptr) return base::bad_input("files", "an answer that does not fit", {});
-      return base::system_error(where_ + ": put " + base::printable(path),
-                                static_cast<int>(std::min<std::uint32_t>(refused->error, 4095)));
+      base::Error error =
+          base::system_error(where_ + ": put " + base::printable(path),
+                             static_cast<int>(std::min<std::uint32_t>(refused->error, 4095)))
+              .error();
+      error.kind = base::Kind::missing;  // the place inside does not take it
+      return std::unexpected(std::move(error));
     }
     return {};
   }

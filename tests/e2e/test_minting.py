@@ -121,11 +121,13 @@ def test_client_credentials_once_for_all_that_wait_and_revoked_at_the_end(net, a
 def test_a_key_is_made_anew_before_it_ends(net, auth):
     server = auth("oauth2", client_id="me:1", secret=SECRET, scope="read write", expires_in=5)
     result = run(net, policy(credential("api", OAUTH)),
-                 f"{get('api')}; sleep 4.2; {get('api')}; sleep 0.5; {get('api')}")
-    assert result.text == "200\n200\n200\n", result
-    first, second, third = bearers(net, "api")
-    assert first == second != third, "the old one serves while the new one is made"
-    assert len(seen(server, "/token")) == 2
+                 f"for i in $(seq 24); do {get('api')}; sleep 0.25; done")
+    assert result.text == "200\n" * 24, result
+    # Which one serves when a new one is due is a matter of the clock, and told in mints_test.cc.
+    shown = bearers(net, "api")
+    each = list(dict.fromkeys(shown))
+    assert len(each) >= 2 and shown == [key for key in each for _ in range(shown.count(key))], "no key serves after its successor"
+    assert len(seen(server, "/token")) == len(each)
 
 
 def test_a_refresh_token_that_is_exchanged_at_each_use(net, auth):

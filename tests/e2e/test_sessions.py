@@ -1,6 +1,7 @@
 """Agent sessions: start, exec, attach, ps, kill, rm; what one command does to the others, and what is left."""
 # lane: full
 # sanitized
+import hashlib
 import json
 import os
 import pathlib
@@ -93,7 +94,7 @@ def test_each_command_has_its_own_ending(session, script, status, kind):
 
 def test_what_cannot_start_says_why(session):
     missing = session.exec("no-such-command")
-    assert missing.status == 127 and "no-such-command: execve: ENOENT" in missing.error, missing
+    assert missing.status == 127 and "no-such-command: command not found; inside, PATH is /home/agent" in missing.error, missing
     assert session.exec("/etc/passwd").status == 126
     nowhere = session.exec("--cwd", "/no/such/folder", "--", "true")
     assert nowhere.status == 125 and "chdir" in nowhere.error, nowhere
@@ -288,13 +289,17 @@ def test_a_killed_supervisor_leaves_nothing_running(cerco, session):
     assert client.wait(GUARD) == 125 and b"the run is gone" in client.stderr.read()
     wait_until(lambda: session.events("run.ended"), what="the journal's word")
     assert session.events("run.ended")[0]["ending"]["by"] == "host"
+    assert [(e["command"], e["kind"], e["by"]) for e in session.events("command.ended")] == [(2, "killed", "host")]
     assert cerco.ps() == [] and cerco.ps("-a")[0]["state"] == "lost"
     assert session.exec("true").status == 125
     wait_until(lambda: all(awaits_others(pid, (status_of(pid) or (0, 0, 0))[2]) for pid in below), what="the end of every process")
     assert cerco("log", "verify").status == 0
     assert cerco("gc").status == 0
     assert cerco.ps("-a")[0]["state"] == "ended" and cerco.ps("-a")[0]["ending"] == "killed"
-    assert json.loads(cerco("report", session.id).text)["status"] == 137
+    report = json.loads(cerco("report", session.id).text)
+    lines = (cerco.state / "journal" / f"{session.id}.jsonl").read_bytes().splitlines()
+    assert report["status"] == 137 and report["journal"] == {"events": len(lines), "head": hashlib.sha256(lines[-1]).hexdigest()}
+    assert report["usage"]["wall_ms"] > 0 and report["ended"] > report["started"]
     assert cerco("rm", session.id).status == 0 and cerco.ps("-a") == []
 
 

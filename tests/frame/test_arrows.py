@@ -21,9 +21,11 @@ ARROWS = {
     "sandbox": {"os", "priv", "confine", "plan", "ipc", "tunnel"},
     "tunnel": {"os", "confine", "ipc"},
     "init": {"os", "confine", "tunnel"},
+    "isolate": {"os", "confine"},
     "gateway": {"os", "confine", "policy", "plan", "http", "ipc", "journal"},
     "broker": {"os", "confine", "policy", "plan", "http", "ipc", "journal"},
-    "supervisor": {"os", "priv", "confine", "plan", "sandbox", "ipc", "journal"},
+    "publish": {"os", "confine", "ipc"},
+    "supervisor": {"os", "priv", "confine", "plan", "sandbox", "ipc", "journal", "publish"},
     "attack": set(),
     "cli": {"os", "policy", "plan", "http", "ipc", "journal", "host", "workspace", "sandbox", "supervisor"},
     "main": None,  # may include any module

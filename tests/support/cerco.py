@@ -66,7 +66,7 @@ class Cerco:
     def command(self, *args, program="cerco"):
         words = [str(arg) for arg in args]
         verb = 0 if program == "cerco" else 1
-        if self.tier and words[verb:verb + 1] in (["run"], ["start"]) and "--tier" not in words:
+        if self.tier and words[verb:verb + 1] in (["run"], ["start"], ["check"]) and "--tier" not in words:
             words[verb + 1:verb + 1] = ["--tier", self.tier]
         return self.prefix + [str(BUILD / program)] + words
 
@@ -238,7 +238,8 @@ class Traces:
         if self.state.exists():
             for path in self.state.rglob("*"):
                 kept = path.relative_to(self.state).parts
-                if kept[0] in ("journal", "keys", "spares", "patterns") or path.name == "report.json" or path.is_dir():
+                # What later runs are made of: disks, and of microVMs the base's image, the guest's archive and what KVM lacks.
+                if kept[0] in ("journal", "keys", "spares", "patterns", "images", "guests", "kvm-lacks") or path.name == "report.json" or path.is_dir():
                     continue
                 found.add(f"file {path}")
         return found

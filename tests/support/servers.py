@@ -253,6 +253,59 @@ def udp(config):
         server.sendto(data, peer)
 
 
+# --- A company's proxy: CONNECT alone -----------------------------------------------------------------
+
+def relay(one, other):
+    try:
+        while data := one.recv(65536):
+            other.sendall(data)
+        other.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+def serve_connect(connection, peer, config, context):
+    try:
+        if context is not None:
+            connection = context.wrap_socket(connection, server_side=True)
+        head = read_head(connection)
+        if not head:
+            return
+        first, *lines = head.decode("latin1").split("\r\n")
+        shown = next((line.split(" ", 2)[2] for line in lines if line.lower().startswith("proxy-authorization: basic ")), "")
+        login = base64.b64decode(shown).decode()
+        say(event="connect", target=first.split(" ")[1], method=first.split(" ")[0], login=login, raw=head.decode("latin1"))
+        wanted = config.get("login", "")
+        status = config.get("status") or (407 if login != wanted else 200)
+        if status != 200:
+            connection.sendall(f"HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n".encode())
+            return
+        host, port = first.split(" ")[1].rsplit(":", 1)
+        there = socket.create_connection((host.strip("[]"), int(port)), 20)
+        connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        up = threading.Thread(target=relay, args=(connection, there), daemon=True)
+        up.start()
+        relay(there, connection)
+        up.join()
+        there.close()
+    except (OSError, ValueError, IndexError) as error:
+        say(event="broken", error=str(error))
+    finally:
+        connection.close()
+
+
+def connect_proxy(config):
+    context = None
+    if "certificate" in config:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(config["certificate"])
+    server = listen(config["address"], config["port"])
+    say(ready=True)
+    while True:
+        connection, peer = server.accept()
+        threading.Thread(target=serve_connect, args=(connection, peer, config, context), daemon=True).start()
+
+
 # --- DNS --------------------------------------------------------------------------------------------
 # The zone is a JSON file, read anew for each query: name → list of addresses; a list of lists is answered one after the
 # other (rebinding); {"cname": …} points elsewhere; {"rcode": 3}.
@@ -305,4 +358,9 @@ if __name__ == "__main__":
     import signal
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     LOG = sys.argv[3]
-    {"http": http, "tcp": tcp, "udp": udp, "postgres": postgres, "dns": dns}[sys.argv[1]](json.loads(sys.argv[2]))
+    if sys.argv[1] in ("h2", "grpc"):
+        import h2_servers
+        kinds = {"h2": lambda config: h2_servers.h2(config, listen, say), "grpc": lambda config: h2_servers.grpc(config, say)}
+    else:
+        kinds = {"http": http, "tcp": tcp, "udp": udp, "postgres": postgres, "dns": dns, "connect_proxy": connect_proxy}
+    kinds[sys.argv[1]](json.loads(sys.argv[2]))

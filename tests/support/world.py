@@ -96,7 +96,8 @@ class Server:
 
 
 class World:
-    def __init__(self, folder):
+    def __init__(self, folder, tier="container"):
+        self.tier = tier  # of the boxes that cerco() makes
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         number = next(_numbers)
@@ -168,7 +169,7 @@ class World:
     def cerco(self, folder=None, environment=None):
         environment = {"SSL_CERT_FILE": str(self.authority.bundle), **(environment or {})}
         return Cerco(folder or self.folder, prefix=["nsenter", f"--net=/run/netns/{self.host}"],
-                     environment=environment)
+                     environment=environment, tier=self.tier)
 
     def policy(self, text):
         """A policy that resolves through the small internet's DNS server."""

@@ -13,6 +13,7 @@ namespace sandbox {
 
 namespace {
 
+constexpr int kTunnelWaitMs = 500;
 std::uint64_t cpu_ms(const priv::Groups& groups) {
   if (groups.has("cpuacct", priv::Hierarchy::v1)) {
     return groups.value("cpuacct", "cpuacct.usage", {}) / 1'000'000;
@@ -53,6 +54,7 @@ class GroupedProcesses final : public CommandProcesses {
 }  // namespace
 
 base::Status Container::prepare_commands() {
+  if (held_.tunnel.running()) return base::not_yet("a detached run in tier gvisor");
   return priv::prepare_command_groups(Rights::badge(), held_.groups);
 }
 
@@ -78,6 +80,14 @@ base::Result<Counters> Container::counters() {
     last_.logged_ranges = refusals.logged_ranges;
   }
   return last_;
+}
+
+base::Status Container::steer(const plan::Capture& capture) {
+  if (!held_.rules.open()) return base::system_error("steer", ENODEV);
+  const std::string batch =
+      priv::steering_rules(held_.network, TRY(steered_ranges(capture)),
+                           capture.steer_public ? priv::Public::steered : priv::Public::refused);
+  return priv::transact_from_outside(Rights::badge(), held_.rules.get(), batch);
 }
 
 base::Status Container::cut_network() {
@@ -111,11 +121,21 @@ base::Status Container::end_processes() {
   return killed;
 }
 
+// What came before the end is still on its way to the command's streams; who does not read them
+// does not hold this up for long.
+void Container::await_tunnel() {
+  if (!held_.tunnel.running()) return;
+  pollfd ended = {held_.tunnel.pidfd(), POLLIN, 0};
+  (void)::poll(&ended, 1, kTunnelWaitMs);
+  held_.tunnel = os::Child();
+}
+
 base::Status Container::end() {
   if (const auto ended = end_processes(); !ended) {
     held_.lease.abandon();  // the uids stay closed until the garbage collector found them unused
     return ended;
   }
+  await_tunnel();
   held_.control = ipc::Channel();
   held_.capture = CaptureSockets();
   held_.rules.reset();

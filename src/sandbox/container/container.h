@@ -15,9 +15,11 @@ struct Holdings {
   priv::Groups groups;
   os::Child init;
   ipc::Channel control;
+  os::Child tunnel;  // with gVisor: what stands between cerco-init and `control`
   CaptureSockets capture;
   base::Fd rules;  // netlink socket of the network namespace
   base::Fd disk;
+  base::Fd tap;     // of a box
   base::Fd memory;  // readable when the memory limit was met
   priv::NamespaceNetwork network;
   std::uint32_t owner = 0;
@@ -44,12 +46,16 @@ class Container final : public Sandbox {
       std::uint64_t number) override;
   [[nodiscard]] base::Status freeze() override { return held_.groups.freeze(); }
   [[nodiscard]] base::Status thaw() override { return held_.groups.thaw(); }
+  [[nodiscard]] base::Status steer(const plan::Capture& capture) override;
   [[nodiscard]] base::Status cut_network() override;
   [[nodiscard]] base::Status end() override;
   [[nodiscard]] base::Status destroy() override;
+  // The tap of a plan with MakeTap; once.
+  [[nodiscard]] base::Fd take_tap() { return std::move(held_.tap); }
 
  private:
   [[nodiscard]] base::Status end_processes();
+  void await_tunnel();
   [[nodiscard]] std::unexpected<base::Error> not_ended() const;
 
   Holdings held_;

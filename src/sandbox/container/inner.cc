@@ -19,6 +19,7 @@
 #include "sandbox/container/rights.h"
 #include "sandbox/container/start_channel.h"
 #include "sandbox/container/step_name.h"
+#include "sandbox/gvisor/gvisor.h"
 
 namespace sandbox {
 
@@ -37,6 +38,8 @@ constexpr const char* kTrust = "/.trust";  // and the bundle while it is bound o
 constexpr const char* kEmptyFile = "/proc/file";
 constexpr const char* kEmptyFolder = "/proc/folder";
 constexpr const char* kMeminfo = "/proc/meminfo";
+constexpr unsigned kMisc = 10;  // major of /dev/kvm, and its minor
+constexpr unsigned kKvm = 232;
 constexpr int kControl = 3;  // cerco-init's only descriptor besides 0 to 2
 
 class Inner {
@@ -54,6 +57,7 @@ class Inner {
 
   base::Status act(const plan::SetHostname& step);
   base::Status act(const plan::Capture& step);
+  base::Status act(const plan::MakeTap& step);
   base::Status act(const plan::MountRoot& step);
   base::Status act(const plan::MakeFolder& step);
   base::Status act(const plan::MakeLink& step);
@@ -74,6 +78,8 @@ class Inner {
   // Done by cerco-init for each command.
   base::Status act(const plan::NoNewPrivs&) { return {}; }
   base::Status act(const plan::Seccomp&) { return {}; }
+  // Done last of all, in the place of execute().
+  base::Status act(const plan::RunGvisor&) { return {}; }
 
   base::Status open_proc();
   base::Status receive_parts();
@@ -87,7 +93,8 @@ class Inner {
   base::Status make_memory_disk();
   base::Status bind_device(const char* path, unsigned major, unsigned minor);
   base::Status mount_in_dev(const char* kind, const char* path,
-                            std::initializer_list<priv::MountOption> options);
+                            std::initializer_list<priv::MountOption> options,
+                            std::uint64_t attributes);
   base::Status execute();
   [[nodiscard]] std::uint32_t owner_of(const std::string& target) const;
   [[nodiscard]] std::uint64_t base_attributes(const std::string& source) const;
@@ -101,6 +108,7 @@ class Inner {
   base::Fd init_;         // parts that the starter sends
   base::Fd user_space_;
   base::Fd disk_;
+  base::Fd runsc_;
   base::Fd masks_;  // the folder that /proc covers, with an empty file and an empty folder
   bool disk_mounted_ = false;
   bool pivoted_ = false;
@@ -124,6 +132,9 @@ base::Status Inner::start() {
   ::umask(0);
   TRY(priv::die_with_parent(badge()));
   TRY(open_proc());
+  if (prepared_.gvisor != nullptr) {
+    runsc_ = TRY_IN("RunGvisor", os::open(prepared_.gvisor->program, O_PATH, 0));
+  }
   const auto carry_out = [&](const plan::Step& step) -> base::Status {
     const auto done = std::visit([&](const auto& held) { return act(held); }, step);
     if (done) return {};
@@ -135,14 +146,14 @@ base::Status Inner::start() {
   }
   TRY(receive_parts());
   TRY(null_streams());
-  TRY_IN("MapUsers", enter_user_namespace());
+  if (prepared_.gvisor == nullptr) TRY_IN("MapUsers", enter_user_namespace());
   if (prepared_.has(plan::Protection::session_keyring)) {
     TRY(as_status(confine::new_session_keyring()));
   }
   for (const auto& step : prepared_.plan->steps) {
     if (restricts(step)) TRY(carry_out(step));
   }
-  return execute();
+  return prepared_.gvisor == nullptr ? execute() : gvisor::execute(prepared_, ends_, runsc_.get());
 }
 
 // A procfs before any step: for the settings of the network and of the user namespace.
@@ -157,7 +168,8 @@ base::Status Inner::act(const plan::Rlimits& step) {
   // Init's as well, with what it starts: no command could get more again.
   if (step.processes != 0) TRY(as_status(confine::limit_processes(step.processes)));
   if (step.processors != 0) TRY(os::use_processors(step.processors));
-  return as_status(confine::rlimits(step.files));
+  // gVisor's kernel holds the limit inside; its own descriptors are others.
+  return as_status(confine::rlimits(prepared_.gvisor == nullptr ? step.files : 0));
 }
 
 base::Status Inner::act(const plan::SetHostname& step) {
@@ -177,6 +189,18 @@ base::Status Inner::act(const plan::Capture&) {
       sockets.dns_tcp4.get(), sockets.dns_tcp6.get(), sockets.refused.get(), rules.get()};
   Note note;
   note.kind = NoteKind::sockets;
+  TRY(send_note(ends_.channel, note, fds));
+  if (prepared_.gvisor == nullptr) return {};
+  return gvisor::make_network(prepared_, inside_, proc_.get(), routes.get());
+}
+
+base::Status Inner::act(const plan::MakeTap&) {
+  const base::Fd tap = TRY(priv::make_tap(badge(), inside_));
+  const base::Fd routes = TRY(priv::open_netlink(badge(), NETLINK_ROUTE));
+  TRY(priv::transact(badge(), inside_, routes.get(), prepared_.tap));
+  const int fds[] = {tap.get()};
+  Note note;
+  note.kind = NoteKind::tap;
   return send_note(ends_.channel, note, fds);
 }
 
@@ -294,6 +318,7 @@ base::Status Inner::act(const plan::MountDev& step) {
                                         {"/dev/full", 1, 7},    {"/dev/random", 1, 8},
                                         {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0}};
   static constexpr const char* kLinks[][2] = {{"/dev/fd", "/proc/self/fd"},
+                                              {"/dev/ptmx", "pts/ptmx"},
                                               {"/dev/stdin", "/proc/self/fd/0"},
                                               {"/dev/stdout", "/proc/self/fd/1"},
                                               {"/dev/stderr", "/proc/self/fd/2"}};
@@ -311,17 +336,32 @@ base::Status Inner::act(const plan::MountDev& step) {
     }
     TRY(priv::make_device(badge(), inside_, root, path, major, minor, prepared_.owner));
   }
+  // A plan with a machine comes here for its VMM's box alone.
+  const auto& machine = prepared_.plan->machine;
+  if (machine && machine->accelerator == plan::Accelerator::kvm) {
+    TRY(priv::make_device(badge(), inside_, root, "/dev/kvm", kMisc, kKvm, prepared_.owner));
+  }
   for (const auto& [path, text] : kLinks) {
     TRY(priv::make_link(badge(), inside_, root, path, text, prepared_.owner));
   }
-  TRY(mount_in_dev("tmpfs", "/dev/shm", {{"size", prepared_.shm_size.c_str()}, {"mode", "1777"}}));
-  TRY(mount_in_dev("mqueue", "/dev/mqueue", {}));
+  TRY(mount_in_dev("tmpfs", "/dev/shm", {{"size", prepared_.shm_size.c_str()}, {"mode", "1777"}},
+                   kNoSuid | kNoDev | kNoExec));
+  TRY(mount_in_dev("mqueue", "/dev/mqueue", {}, kNoSuid | kNoDev | kNoExec));
+  // Its terminals are the workload's, whoever opens them, and are of no other instance.
+  TRY(mount_in_dev("devpts", "/dev/pts",
+                   {{"uid", prepared_.workload_option.c_str()},
+                    {"gid", prepared_.workload_option.c_str()},
+                    {"mode", "0620"},
+                    {"ptmxmode", "0666"},
+                    {"max", prepared_.terminals.c_str()}},
+                   kNoSuid | kNoExec));
   return priv::set_attributes(badge(), inside_, dev.get(), kReadOnly, Depth::one);
 }
 
 base::Status Inner::mount_in_dev(const char* kind, const char* path,
-                                 std::initializer_list<priv::MountOption> options) {
-  const base::Fd made = TRY(priv::new_mount(badge(), kind, options, kNoSuid | kNoDev | kNoExec));
+                                 std::initializer_list<priv::MountOption> options,
+                                 std::uint64_t attributes) {
+  const base::Fd made = TRY(priv::new_mount(badge(), kind, options, attributes));
   const base::Fd place = TRY_IN(
       path, priv::make_place(badge(), inside_, root_.get(), path, Place::folder, prepared_.owner));
   return priv::attach(badge(), inside_, made.get(), place.get());
@@ -397,9 +437,14 @@ base::Status Inner::keep_read_only(const std::string& path) {
 }
 
 base::Status Inner::act(const plan::PivotRoot&) {
+  if (prepared_.gvisor != nullptr) {
+    TRY(receive_parts());
+    TRY(gvisor::place_init(prepared_, inside_, root_.get(), init_.get()));
+  }
   if (prepared_.has(plan::Protection::read_only_base)) {
     TRY(priv::set_attributes(badge(), inside_, root_.get(), kReadOnly, Depth::one));
   }
+  if (prepared_.gvisor != nullptr) TRY(gvisor::prepare(prepared_, inside_, root_.get()));
   pivoted_ = true;
   return priv::pivot_root(badge(), inside_, root_.get());
 }
@@ -409,6 +454,8 @@ base::Status Inner::act(const plan::Landlock& step) {
 }
 
 base::Status Inner::act(const plan::DropCapabilities&) {
+  // Below gVisor's kernel cerco-init has what is needed there; runsc itself sets up namespaces.
+  if (prepared_.gvisor != nullptr) return {};
   // With one uid for all there is nobody to become.
   if (prepared_.own_space) return as_status(confine::start_with(confine::kNone));
   return as_status(confine::start_with(confine::bit(CAP_SETUID) | confine::bit(CAP_SETGID) |

@@ -60,6 +60,7 @@ void run_outer(const Prepared& prepared, const priv::Groups& groups, const Start
   }
   ::close(ends.channel);
   ::close(ends.control);
+  for (const int stream : ends.streams) ::close(stream);
   // In the caller's own namespace it would count as a process of the sandbox.
   if (prepared.own_space) ::_exit(0);
   while (true) ::pause();

@@ -9,6 +9,8 @@ namespace sandbox {
 struct StartEnds {
   int channel = -1;  // start channel
   int control = -1;  // cerco-init's end of its control channel
+  // With gVisor in its place: standard input, output and error of runsc.
+  int streams[3] = {-1, -1, -1};
 };
 
 // Enters the cgroups, restarts the clocks, clones the inner process as a child of the starter, and

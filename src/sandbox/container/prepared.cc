@@ -7,14 +7,14 @@
 #include <algorithm>
 #include <array>
 
+#include "priv/veth.h"
+
 namespace sandbox {
 
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kLeastRoot = 1 << 20;
-constexpr std::string_view kGateway4 = "198.18.0.1";
-constexpr std::string_view kGateway6 = "fd63:6572:636f::1";
 
 struct Space {
   std::string_view name;
@@ -66,32 +66,30 @@ base::Status take_address(std::string_view text, std::array<std::uint8_t, N>& in
   return {};
 }
 
-base::Result<std::vector<priv::SteeredRange>> ranges(const plan::Capture& capture) {
-  std::vector<priv::SteeredRange> all;
-  for (const auto& steered : capture.steered) {
-    const policy::Cidr cidr = TRY_IN("Capture", policy::parse_cidr(steered.cidr));
-    priv::SteeredRange range;
-    range.v6 = cidr.address.v6;
-    range.prefix = cidr.address.bytes;
-    range.bits = cidr.bits;
-    range.ports = steered.ports;
-    all.push_back(std::move(range));
-  }
-  return all;
-}
-
-base::Status take_capture(const plan::Capture& capture, Prepared& prepared) {
+base::Status take_capture(const plan::Capture& capture, bool guest, Prepared& prepared) {
   if ((prepared.spaces & CLONE_NEWNET) == 0) {
     return base::bad_input("Capture", "no network namespace", "CloneNamespaces with network");
   }
+  prepared.network.guest = guest;
   TRY(take_address(capture.own_v4, prepared.network.own4));
   TRY(take_address(capture.own_v6, prepared.network.own6));
-  TRY(take_address(kGateway4, prepared.network.gateway4));
-  TRY(take_address(kGateway6, prepared.network.gateway6));
-  prepared.interface = priv::interface_messages(prepared.network);
+  TRY(take_address(plan::kProxyAddress, prepared.network.gateway4));
+  TRY(take_address(plan::kGateway6, prepared.network.gateway6));
+  prepared.interface = prepared.gvisor == nullptr ? priv::interface_messages(prepared.network)
+                                                  : priv::capturing_messages(prepared.network);
   prepared.rules =
-      priv::capture_rules(prepared.network, TRY(ranges(capture)),
+      priv::capture_rules(prepared.network, TRY(steered_ranges(capture)),
                           capture.steer_public ? priv::Public::steered : priv::Public::refused);
+  return {};
+}
+
+// Behind a tap the plan's own addresses are the guest's.
+base::Status take_tap(Prepared& prepared) {
+  if ((prepared.spaces & CLONE_NEWNET) == 0 || prepared.rules.empty()) {
+    return base::bad_input("MakeTap", "a tap that nothing catches", "Capture before it");
+  }
+  prepared.interface = priv::lonely_interface_messages();
+  prepared.tap = priv::tap_messages(prepared.network);
   return {};
 }
 
@@ -126,12 +124,27 @@ std::vector<ShownGroup> shown_groups(const plan::Plan& plan) {
 
 }  // namespace
 
+base::Result<std::vector<priv::SteeredRange>> steered_ranges(const plan::Capture& capture) {
+  std::vector<priv::SteeredRange> all;
+  for (const auto& steered : capture.steered) {
+    const policy::Cidr cidr = TRY_IN("Capture", policy::parse_cidr(steered.cidr));
+    priv::SteeredRange range;
+    range.v6 = cidr.address.v6;
+    range.prefix = cidr.address.bytes;
+    range.bits = cidr.bits;
+    range.ports = steered.ports;
+    all.push_back(std::move(range));
+  }
+  return all;
+}
+
 base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
   Prepared prepared;
   prepared.plan = &plan;
   prepared.inputs = &inputs;
   prepared.workload = kWorkload;
   TRY(check_rights(plan));
+  prepared.gvisor = plan::step_of<plan::RunGvisor>(plan);
   prepared.enters_cgroup = plan::step_of<plan::EnterCgroup>(plan) != nullptr;
   if (const auto* clone = plan::step_of<plan::CloneNamespaces>(plan)) {
     TRY(take_kinds(clone->kinds, prepared));
@@ -141,15 +154,18 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
     return base::bad_input("MapUsers", "a user namespace and its map go together", {});
   }
   if (const auto* capture = plan::step_of<plan::Capture>(plan))
-    TRY(take_capture(*capture, prepared));
+    TRY(take_capture(*capture, plan::step_of<plan::MakeTap>(plan) != nullptr, prepared));
+  if (plan::step_of<plan::MakeTap>(plan) != nullptr) TRY(take_tap(prepared));
   if (const auto* root = plan::step_of<plan::MountRoot>(plan)) {
     if ((prepared.spaces & CLONE_NEWNS) == 0) {
       return base::bad_input("MountRoot", "no mount namespace", "CloneNamespaces with mount");
     }
     prepared.root_size = size_option(root->size + inputs.trust_bundle.size());
   }
-  if (const auto* dev = plan::step_of<plan::MountDev>(plan))
+  if (const auto* dev = plan::step_of<plan::MountDev>(plan)) {
     prepared.shm_size = size_option(dev->shm_size);
+    prepared.terminals = std::to_string(dev->terminals);
+  }
   if (plan::step_of<plan::MountCgroups>(plan) != nullptr) {
     prepared.shown_groups = shown_groups(plan);
   }

@@ -40,11 +40,15 @@ struct Prepared {
   priv::Ids caller;  // with own_space
   priv::NamespaceNetwork network;
   std::string interface;  // rtnetlink messages
+  std::string tap;        // and those once the tap is there; empty without one
   std::string rules;      // nf_tables batch
   std::string root_size;  // mount options as text
   std::string shm_size;
+  std::string terminals;        // how many the sandbox may have
+  std::string workload_option;  // `workload`, who owns them
   std::vector<DiskFolder> disk_folders;
   std::vector<ShownGroup> shown_groups;
+  const plan::RunGvisor* gvisor = nullptr;
   const plan::MountDisk* disk = nullptr;
   std::string disk_size;  // of one in memory
   std::string disk_inodes;
@@ -54,11 +58,15 @@ struct Prepared {
   }
   // Whether the starter makes the disk, and hands it in.
   [[nodiscard]] bool disk_from_outside() const {
-    return disk != nullptr && disk->store == plan::Store::image;
+    return disk != nullptr && disk->store != plan::Store::memory;
   }
 };
 
 inline constexpr std::uint32_t kWorkload = 1000;  // uid and gid of the commands inside
+
+// The addresses and ports of a Capture step; bad_input for one that is no CIDR.
+[[nodiscard]] base::Result<std::vector<priv::SteeredRange>> steered_ranges(
+    const plan::Capture& capture);
 
 // bad_input where the plan asks for something that has no meaning (packet rules without a network
 // namespace, mounts without a mount namespace).

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,12 +14,14 @@
 #include "sandbox/container/outer.h"
 #include "sandbox/container/rights.h"
 #include "sandbox/container/start_channel.h"
+#include "tunnel/tunnel.h"
 
 namespace sandbox {
 
 namespace {
 
 constexpr int kPatienceMs = 30'000;  // longest wait for the next note
+constexpr std::size_t kMostSaid = 64 * 1024;
 constexpr int kClearOf =
     16;  // descriptors of the start lie above every number that is filled later
 
@@ -30,6 +33,17 @@ struct Pair {
   base::Fd ours;
   base::Fd theirs;
 };
+
+base::Result<base::Fd> clear(const base::Fd& fd) {
+  base::Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, kClearOf));
+  if (!copy.open()) return base::system_error("dup");
+  return copy;
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return base::printable(std::string_view(text).substr(text.rfind('\n') + 1));
+}
 
 base::Result<Pair> make_pair() {
   auto ends = TRY(os::socket_pair(SOCK_SEQPACKET));
@@ -48,6 +62,8 @@ class Start {
 
  private:
   base::Status reserve();
+  base::Status make_streams();
+  base::Status begin_tunnel();
   base::Status clone_outer();
   base::Status make_disk();
   base::Status listen();
@@ -62,6 +78,8 @@ class Start {
   os::Child outer_;
   Pair channel_;
   Pair control_;
+  Pair streams_[2];  // of runsc: what it reads, what it writes
+  base::Fd said_;    // and what it says of failures
   base::Fd init_;
   base::Fd user_space_;
 };
@@ -80,6 +98,7 @@ base::Status Start::reserve() {
     prepared_.owner = kWorkload;
     prepared_.workload = kWorkload;
   }
+  prepared_.workload_option = std::to_string(prepared_.workload);
   held_.network = prepared_.network;
   if (!prepared_.enters_cgroup) return {};
   const auto specs = group_specs(plan);
@@ -89,9 +108,42 @@ base::Status Start::reserve() {
   return {};
 }
 
+base::Status Start::make_streams() {
+  for (const bool down : {true, false}) {
+    auto [reads, writes] = TRY(os::pipe());
+    Pair& stream = streams_[down ? 0 : 1];
+    stream.ours = std::move(down ? writes : reads);
+    stream.theirs = TRY(clear(down ? reads : writes));
+  }
+  const base::Fd memory(::memfd_create("runsc", MFD_CLOEXEC));
+  said_ = TRY(clear(memory));
+  return {};
+}
+
+// runsc has begun once cerco-init has said a word; else why it did not.
+base::Status Start::begin_tunnel() {
+  if (prepared_.gvisor == nullptr) return {};
+  pollfd first[] = {{streams_[1].ours.get(), POLLIN, 0}, {held_.init.pidfd(), POLLIN, 0}};
+  int ready = -1;
+  do {
+    ready = ::poll(first, 2, kPatienceMs);
+  } while (ready < 0 && errno == EINTR);
+  if ((first[0].revents & POLLIN) == 0) {
+    const std::string why = last_line(os::read_all(said_.get(), kMostSaid, "runsc").value_or(""));
+    return base::fail(base::Kind::system, "RunGvisor", why.empty() ? "runsc said nothing" : why,
+                      {});
+  }
+  auto tunnel = TRY(tunnel::start(prepared_.plan->helper_dir + "/cerco-tunnel",
+                                  streams_[1].ours.get(), streams_[0].ours.get()));
+  held_.tunnel = std::move(tunnel.child);
+  control_.ours = tunnel.control.release();
+  return {};
+}
+
 base::Status Start::clone_outer() {
   channel_ = TRY(make_pair());
   control_ = TRY(make_pair());
+  if (prepared_.gvisor != nullptr) TRY(make_streams());
   const int cgroup = held_.groups.v2();
   const priv::Cloned cloned =
       prepared_.own_space ? TRY_IN("MapUsers", priv::clone_into_own_space(badge(), cgroup))
@@ -99,18 +151,25 @@ base::Status Start::clone_outer() {
   if (cloned.pid == 0) {
     channel_.ours.reset();
     control_.ours.reset();
-    run_outer(prepared_, held_.groups, {channel_.theirs.get(), control_.theirs.get()});
+    for (Pair& stream : streams_) stream.ours.reset();
+    run_outer(prepared_, held_.groups,
+              {channel_.theirs.get(),
+               control_.theirs.get(),
+               {streams_[0].theirs.get(), streams_[1].theirs.get(), said_.get()}});
   }
   outer_ = os::Child(cloned.pid, TRY(os::open_pidfd(cloned.pid)));
   channel_.theirs.reset();
   control_.theirs.reset();
+  for (Pair& stream : streams_) stream.theirs.reset();
   return {};
 }
 
 base::Status Start::make_disk() {
   if (!prepared_.disk_from_outside()) return {};
-  held_.disk = TRY(priv::make_disk(badge(), prepared_.plan->state_dir,
-                                   {prepared_.disk->size, prepared_.disk->inodes}));
+  held_.disk = prepared_.disk->store == plan::Store::device
+                   ? TRY(priv::mount_guest_disk(badge(), plan::kGuestDisk))
+                   : TRY(priv::make_disk(badge(), prepared_.plan->state_dir,
+                                         {prepared_.disk->size, prepared_.disk->inodes}));
   for (const auto& folder : prepared_.disk_folders) {
     TRY(priv::make_disk_folder(badge(), held_.disk.get(), folder.name, folder.mode,
                                prepared_.workload));
@@ -157,6 +216,10 @@ base::Status Start::take(ReceivedNote& received) {
     case NoteKind::disk:
       if (received.count != 1) return base::system_error("start channel", EPROTO);
       held_.disk = std::move(received.fds[0]);
+      return {};
+    case NoteKind::tap:
+      if (received.count != 1) return base::system_error("start channel", EPROTO);
+      held_.tap = std::move(received.fds[0]);
       return {};
     case NoteKind::failed: {
       base::Error error =
@@ -220,6 +283,7 @@ base::Result<std::unique_ptr<Sandbox>> Start::run() {
     find_what_was_cloned();
     return std::unexpected(std::move(done).error());
   }
+  TRY(begin_tunnel());
   held_.control = ipc::Channel(std::move(control_.ours));
   return std::make_unique<Container>(std::move(held_));
 }
@@ -234,7 +298,7 @@ base::Result<std::unique_ptr<Sandbox>> start_container(const plan::Plan& plan,
 
 base::Status prepare_spare(const plan::Plan& plan) {
   const auto* disk = plan::step_of<plan::MountDisk>(plan);
-  if (disk == nullptr || disk->store == plan::Store::memory) return {};
+  if (disk == nullptr || disk->store != plan::Store::image) return {};
   return priv::fill_shelf(badge(), plan.state_dir, {disk->size, disk->inodes});
 }
 

@@ -15,6 +15,7 @@ enum class NoteKind : std::uint32_t {
   user_space,  // from outer.cc: it has left for a user namespace of its own
   sockets,  // from inner.cc: descriptors of the capture sockets, then of the packet rules' socket
   disk,     // from inner.cc: a descriptor of the disk in memory
+  tap,      // from inner.cc: a descriptor of the tap
   failed,   // from either: `number` is an errno, `text` says where
   parts,    // to inner.cc: descriptors of cerco-init, the user namespace and the disk
 };

@@ -7,12 +7,12 @@ namespace sandbox {
 
 namespace {
 
-constexpr std::array<std::string_view, 21> kNames = {
-    "EnterCgroup", "CloneNamespaces", "MapUsers",         "SetHostname",  "Capture",
-    "MountRoot",   "MakeFolder",      "MakeLink",         "BindReadOnly", "WriteFile",
-    "TrustBundle", "MountDisk",       "MountDev",         "MountCgroups", "MountProc",
-    "PivotRoot",   "Landlock",        "DropCapabilities", "NoNewPrivs",   "Rlimits",
-    "Seccomp"};
+constexpr std::array<std::string_view, 23> kNames = {
+    "EnterCgroup", "CloneNamespaces", "MapUsers",   "SetHostname",      "Capture",
+    "MakeTap",     "MountRoot",       "MakeFolder", "MakeLink",         "BindReadOnly",
+    "WriteFile",   "TrustBundle",     "MountDisk",  "MountDev",         "MountCgroups",
+    "MountProc",   "PivotRoot",       "Landlock",   "DropCapabilities", "NoNewPrivs",
+    "Rlimits",     "Seccomp",         "RunGvisor"};
 static_assert(kNames.size() == std::variant_size_v<plan::Step>);
 
 }  // namespace
