@@ -317,6 +317,33 @@ TEST(Runsc, TheReleaseIsWhatItsVersionSays) {
   EXPECT_EQ(host::release_in("something else"), "unknown");
 }
 
+TEST(Runsc, IsAskedOnceAsLongAsItIsTheSame) {
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) / ("runsc-" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  plan::HostFacts facts;
+  facts.state_dir = folder;
+  facts.runsc = folder / "runsc";
+  const auto put = [&](const std::string& release) {
+    std::ofstream(facts.runsc) << "#!/bin/sh\necho x >> " << folder / "asked"
+                               << "\ncase $1 in flags) echo '  -platform string'; echo systrap;; "
+                               << "*) echo runsc version " << release << ";; esac\n";
+    std::filesystem::permissions(facts.runsc, std::filesystem::perms::owner_all);
+  };
+  const auto asked = [&] { return std::filesystem::file_size(folder / "asked") / 2; };
+  put("one");
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(host::ask_runsc(facts));
+    EXPECT_EQ(facts.runsc_platform + facts.runsc_release, "systrapone");
+  }
+  EXPECT_EQ(asked(), 2U) << "its flags and its version";
+  put("another");
+  ASSERT_TRUE(host::ask_runsc(facts));
+  EXPECT_EQ(facts.runsc_release, "another");
+  EXPECT_EQ(asked(), 4U);
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Runsc, WhoDoesNotAnswerIsAnError) {
   plan::HostFacts facts;
   EXPECT_TRUE(host::ask_runsc(facts));  // none there: nothing to ask

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "host/known.h"
 #include "host/machine.h"
 #include "os/os.h"
 
@@ -187,21 +188,11 @@ std::string probe_kvm() {
 // A guest that hangs takes the whole budget, so that is found out once a boot of the host.
 std::string known_kvm_lack(const std::string& state_dir) {
   const auto boot = os::read_file("/proc/sys/kernel/random/boot_id", 64);
-  const auto folder = os::open(state_dir, O_PATH | O_DIRECTORY, 0);
-  if (!boot || !folder) return probe_kvm();
+  if (!boot) return probe_kvm();
   const std::string name = "kvm-lacks";
-  const std::string& head = *boot;
-  const auto known = os::read_file(state_dir + "/" + name, 512);
-  if (known && known->starts_with(head)) return known->substr(head.size());
+  if (auto lack = known(state_dir, name, *boot)) return std::move(*lack);
   std::string lack = probe_kvm();
-  if (lack.empty()) return lack;
-  const std::string fresh = state_dir + "/" + name + "." + base::random_base32(8);
-  const auto file = os::open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-  // Not kept, it is found out again.
-  if (!file || !os::write_all(file->get(), head + lack, fresh) ||
-      !os::rename_at(folder->get(), fresh.substr(fresh.rfind('/') + 1), name)) {
-    (void)os::remove_at(folder->get(), fresh.substr(fresh.rfind('/') + 1));
-  }
+  if (!lack.empty()) keep(state_dir, name, *boot, lack);
   return lack;
 }
 

@@ -55,22 +55,17 @@ base::Result<int> signal_all(int folder) {
   return count;
 }
 
-std::string small_file(const std::string& path) {
-  const auto fd = os::open(path, O_RDONLY, 0);
-  return fd ? os::read_all(fd->get(), 4096, path).value_or(std::string()) : std::string();
-}
-
 // Number, name and place in the kernel of a process that sleeps there uninterruptibly (proc(5)); ""
 // for any other.
 std::string sleeper(std::uint64_t pid) {
   const std::string folder = fmt::format("/proc/{}/", pid);
   // "pid (name) state …": the name may hold anything, so the last parenthesis counts.
-  const std::string stat = small_file(folder + "stat");
+  const std::string stat = os::read_file(folder + "stat", 4096).value_or("");
   const auto end = stat.rfind(") D ");
   const auto begin = stat.find('(');
   if (end == std::string::npos || begin > end) return {};
   const std::string name = base::printable(stat.substr(begin + 1, end - begin - 1));
-  const std::string place = small_file(folder + "wchan");
+  const std::string place = os::read_file(folder + "wchan", 4096).value_or("");
   if (place.empty() || place == "0") return fmt::format("{} ({})", pid, name);
   return fmt::format("{} ({}, in {})", pid, name, base::printable(place));
 }

@@ -239,7 +239,7 @@ class Traces:
             for path in self.state.rglob("*"):
                 kept = path.relative_to(self.state).parts
                 # What later runs are made of: disks, and of microVMs the base's image, the guest's archive and what KVM lacks.
-                if kept[0] in ("journal", "keys", "spares", "patterns", "images", "guests", "kvm-lacks") or path.name == "report.json" or path.is_dir():
+                if kept[0] in ("journal", "keys", "spares", "patterns", "images", "guests", "kvm-lacks", "runsc-says") or path.name == "report.json" or path.is_dir():
                     continue
                 found.add(f"file {path}")
         return found
