@@ -57,7 +57,7 @@ TEST_F(Check, PrintsOneJsonObject) {
 
 TEST_F(Check, BadInputHasTheContractsStatus) {
   EXPECT_EQ(stage_.run({"check", "word"}), 2);
-  EXPECT_EQ(stage_.run({"check", "--set", "filesystem.root=\"scratch\""}), 2);
+  EXPECT_EQ(stage_.run({"check", "--set", "filesystem.base=\"image:x\""}), 2);
   EXPECT_NE(stage_.err().find("not carried out yet"), std::string::npos) << stage_.err();
   EXPECT_EQ(stage_.run({"check", "--set", "limits.memroy=1"}), 2);
   EXPECT_EQ(stage_.run({"check", "--ro", "/not/there"}), 2);

@@ -15,11 +15,21 @@ constexpr int kNotFound = 127;
 constexpr int kNotExecutable = 126;
 constexpr int kMaxLinks = 8;
 
+// Source and target of a step that shows a part of the host inside, else empty.
+std::pair<std::string_view, std::string_view> shown_by(const plan::Step& step) {
+  if (const auto* bind = std::get_if<plan::BindReadOnly>(&step))
+    return {bind->source, bind->target};
+  if (const auto* layer = std::get_if<plan::LayScratch>(&step)) {
+    return {layer->source, layer->target};
+  }
+  return {};
+}
+
 // Whether a file of the host appears inside at all.
 bool comes_inside(const plan::Plan& plan, std::string_view real) {
   return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
-    const auto* bind = std::get_if<plan::BindReadOnly>(&step);
-    return bind != nullptr && base::is_within(real, bind->source);
+    const auto source = shown_by(step).first;
+    return !source.empty() && base::is_within(real, source);
   });
 }
 
@@ -150,9 +160,9 @@ std::optional<std::string> host_path(const plan::Plan& plan, std::string path) {
   for (int hops = 0; hops < kMaxLinks; ++hops) {
     bool moved = false;
     for (const plan::Step& step : plan.steps) {
-      const auto* bind = std::get_if<plan::BindReadOnly>(&step);
-      if (bind != nullptr && base::is_within(path, bind->target)) {
-        return bind->source + path.substr(bind->target.size());
+      const auto [source, target] = shown_by(step);
+      if (!target.empty() && base::is_within(path, target)) {
+        return std::string(source) + path.substr(target.size());
       }
       const auto* link = std::get_if<plan::MakeLink>(&step);
       if (link == nullptr || !base::is_within(path, link->target)) continue;

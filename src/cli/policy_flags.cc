@@ -141,6 +141,7 @@ base::Result<plan::Plan> make_plan(const World& world, const policy::Policy& pol
                          .detached = kind == Kind::detached};
   plan::HostFacts facts = host;
   if (host::may_take_machine(policy, facts)) TRY(host::look_for_machine(policy, facts));
+  if (plan::asks_of_storage(policy)) host::look_at_storage(facts);
   if (plan::may_use_gvisor(policy)) TRY(host::ask_runsc(facts));
   plan::Plan plan = TRY(plan::make(policy, facts, ask, base::random_base32));
   const policy::Filesystem& files = plan.policy.filesystem;

@@ -60,6 +60,7 @@ void v2_facts(const Hierarchy& hierarchy, HostFacts& facts) {
   const std::string folder = v2_folder(hierarchy, wanted);
   if (folder.empty()) return;
   facts.controllers["unified"] = {plan::CgroupKind::v2, folder};
+  wanted.push_back("io");  // where it is there: nothing but limits.io asks for it
   for (std::string_view name : wanted) {
     if (!hands_down(hierarchy, folder, std::array{name})) continue;
     facts.controllers[std::string(name)] = {plan::CgroupKind::v2, folder};

@@ -30,6 +30,9 @@ struct Caller {
 // nothing where there is none. `missing` where it does not run or has no platform that we use.
 [[nodiscard]] base::Status ask_runsc(plan::HostFacts& facts);
 
+// What filesystem.root = "scratch" and limits.io stand on: `disks`, `overlays`, `base_stacked`.
+void look_at_storage(plan::HostFacts& facts);
+
 // "systrap" where the text of `runsc flags` names it, else "ptrace"; "" where neither. Pure.
 [[nodiscard]] std::string platform_in(std::string_view flags);
 // The release in the text of `runsc --version`; "unknown" where there is none. Pure.

@@ -2,7 +2,9 @@
 #include "os/kernel.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/landlock.h>
+#include <linux/magic.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
@@ -14,14 +16,18 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
+
+#include "os/files.h"
 
 namespace os {
 
@@ -112,6 +118,38 @@ base::Result<DiskRoom> disk_room(std::string path) {
 bool may_access(const std::string& path, Access access) {
   const int mode = access == Access::write ? W_OK : access == Access::read ? R_OK : F_OK;
   return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
+}
+
+base::Result<std::string> disk_under(std::string path) {
+  struct stat status = {};
+  while (::stat(path.c_str(), &status) != 0) {
+    const auto slash = path.rfind('/');
+    if (slash == std::string::npos || path == "/") return base::system_error("stat " + path);
+    path.resize(std::max<std::size_t>(slash, 1));
+  }
+  const std::string device =
+      fmt::format("/sys/dev/block/{}:{}", major(status.st_dev), minor(status.st_dev));
+  const bool part = ::access((device + "/partition").c_str(), F_OK) == 0;
+  auto number = read_file(device + (part ? "/../dev" : "/dev"), 32);
+  if (!number) {
+    return base::fail(base::Kind::missing, path, "lies on no block device", "a folder on one");
+  }
+  while (number->ends_with('\n')) number->pop_back();
+  return *number;
+}
+
+bool is_overlay(const std::string& path) {
+  struct statfs status = {};
+  return ::statfs(path.c_str(), &status) == 0 && status.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+bool has_file_system(std::string_view kind) {
+  constexpr std::size_t kMost = 16384;
+  const auto known = read_file("/proc/filesystems", kMost);
+  if (!known) return false;
+  const auto lines = base::split(*known, '\n');
+  return std::ranges::any_of(
+      lines, [&](std::string_view line) { return line.substr(line.rfind('\t') + 1) == kind; });
 }
 
 PathKind path_kind(const std::string& path) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/base.h"
 
@@ -31,6 +32,14 @@ struct DiskRoom {
 };
 // statfs(2) of the path or of its nearest folder that is there.
 [[nodiscard]] base::Result<DiskRoom> disk_room(std::string path);
+
+// The whole disk that the nearest folder of `path` that is there lies on, as "MAJOR:MINOR"; missing
+// where its file system lies on no single block device, or where /sys does not show it.
+[[nodiscard]] base::Result<std::string> disk_under(std::string path);
+// Whether the file system at `path` is an overlay (statfs(2)).
+[[nodiscard]] bool is_overlay(const std::string& path);
+// Whether the kernel has this kind of file system (/proc/filesystems).
+[[nodiscard]] bool has_file_system(std::string_view kind);
 
 enum class Access { exists, read, write };
 // faccessat2(2) with the effective ids; a read-only mount is not writable.

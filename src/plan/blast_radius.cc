@@ -180,14 +180,16 @@ std::vector<std::string> reads_of(const Plan& plan) {
   bool etc = false;
   const auto& named = plan.policy.filesystem.read_only;
   for (const Step& step : plan.steps) {
-    const auto* bind = std::get_if<BindReadOnly>(&step);
-    if (bind == nullptr) continue;
-    if (std::ranges::find(named, bind->target) != named.end()) {
-      asked.push_back(bind->target);
-    } else if (is_within(bind->target, "/etc")) {
+    const std::string* target = nullptr;
+    if (const auto* bind = std::get_if<BindReadOnly>(&step)) target = &bind->target;
+    if (const auto* layer = std::get_if<LayScratch>(&step)) target = &layer->target;
+    if (target == nullptr) continue;
+    if (std::ranges::find(named, *target) != named.end()) {
+      asked.push_back(*target);
+    } else if (is_within(*target, "/etc")) {
       etc = true;
     } else {
-      base.push_back(bind->target);
+      base.push_back(*target);
     }
   }
   if (plan.tier == policy::Tier::isolate) {
@@ -209,10 +211,12 @@ std::vector<std::string> reads_of(const Plan& plan) {
 std::vector<std::string> writes_of(const Plan& plan) {
   if (plan.tier == policy::Tier::isolate) return {"standard output and error, and no file"};
   const std::string_view kind = plan.rights == Rights::root ? "disk" : "disk in memory";
-  return {
-      fmt::format("{}: one {} of {} that is gone after the run", fmt::join(disk_targets(), ", "),
-                  kind, policy::size_text(plan.policy.limits.disk)),
-      "/dev/shm, which counts as memory", "nothing of this host"};
+  const bool scratch = plan.policy.filesystem.root == policy::RootMode::scratch;
+  return {fmt::format("{}: one {} of {} that is gone after the run",
+                      scratch ? "everything inside, /usr and /etc too"
+                              : fmt::format("{}", fmt::join(disk_targets(), ", ")),
+                      kind, policy::size_text(plan.policy.limits.disk)),
+          "/dev/shm, which counts as memory", "nothing of this host"};
 }
 
 std::vector<std::string> use_of(const Plan& plan) {

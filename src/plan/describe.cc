@@ -35,6 +35,7 @@ struct Line {
   }
   std::string operator()(const MakeTap&) const { return "make_tap to the guest's card"; }
   std::string operator()(const MountRoot& step) const {
+    if (step.store != Store::memory) return "mount_root on the working disk, writable";
     return fmt::format("mount_root tmpfs of {}", policy::size_text(step.size));
   }
   std::string operator()(const MakeFolder& step) const { return "make_folder " + step.target; }
@@ -45,6 +46,11 @@ struct Line {
     if (step.source == step.target) return "bind_read_only " + step.target;
     return fmt::format("bind_read_only {} from {}", step.target, step.source);
   }
+  std::string operator()(const LayScratch& step) const {
+    const std::string from = step.source == step.target ? "" : " from " + step.source;
+    return fmt::format("lay_scratch over {}{}, of which what everybody may read", step.target,
+                       from);
+  }
   std::string operator()(const WriteFile& step) const {
     return fmt::format("write_file {} ({} bytes)", step.target, step.content.size());
   }
@@ -52,8 +58,9 @@ struct Line {
     return fmt::format("trust_bundle {}", fmt::join(step.targets, " "));
   }
   std::string operator()(const MountDisk& step) const {
-    return fmt::format("mount_disk {}{} and {} inodes at {}",
+    return fmt::format("mount_disk {}{}{} and {} inodes at {}",
                        step.store == Store::memory ? "in memory, " : "",
+                       step.blocks == Blocks::reserved ? "reserved, " : "",
                        policy::size_text(step.size), step.inodes, fmt::join(step.targets, " "));
   }
   std::string operator()(const MountDev& step) const {

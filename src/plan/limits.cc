@@ -71,6 +71,7 @@ class Holder {
                [&](const Controller&) { return process_settings(limits_); });
     controller("cpu", "cpus", limits_.cpus_milli != kUnlimited,
                [&](const Controller& where) { return cpu_settings(limits_, where.kind); });
+    io();
     accounting();
     processor_time();
     disk();
@@ -122,6 +123,27 @@ class Holder {
       cannot("memory", "accounting of socket memory (memory.kmem.tcp.limit_in_bytes)",
              "use a kernel with CONFIG_MEMCG_KMEM and CONFIG_INET, or cgroup v2");
     }
+  }
+
+  // Version 1 throttles only what is written past the page cache, which is next to nothing.
+  void io() {
+    if (limits_.io == kUnlimited) return;
+    const auto found = host_.controllers.find("io");
+    if (found == host_.controllers.end() || found->second.kind != CgroupKind::v2) {
+      return cannot("io", "a writable cgroup of version 2 with the io controller (limits.io)",
+                    "boot with cgroup version 2 alone and delegate io to this process's group");
+    }
+    if (host_.disks.empty()) {
+      return cannot("io",
+                    "a disk that can be told apart below the base and the state directory "
+                    "(limits.io)",
+                    "set CERCO_STATE_DIR to a folder on a block device");
+    }
+    std::vector<std::string> lines;
+    for (const auto& disk : host_.disks) {
+      lines.push_back(fmt::format("{} rbps={} wbps={}", disk, limits_.io, limits_.io));
+    }
+    held_.cgroup.groups.push_back({"io", found->second, {{"io.max", base::join(lines, "\n")}}});
   }
 
   // Groups without limits: the one by which everything is killed at once, and where that one does

@@ -75,6 +75,43 @@ TEST(Truthful, AnAlteredMeminfoIsBounded) {
   EXPECT_FALSE(plan::verify(plan));
 }
 
+TEST(Io, IsALineADiskWhereVersion2HasTheController) {
+  Policy policy;
+  policy.limits.io = 10 << 20;
+  const Plan plan = made(policy, plan::testing::storage_host());
+  const auto group =
+      std::ranges::find(plan.cgroup.groups, "io", &plan::CgroupPlan::Group::controller);
+  ASSERT_NE(group, plan.cgroup.groups.end());
+  const std::vector<std::pair<std::string, std::string>> wanted = {
+      {"io.max", "8:0 rbps=10485760 wbps=10485760\n259:1 rbps=10485760 wbps=10485760"}};
+  EXPECT_EQ(group->limits, wanted);
+  EXPECT_TRUE(plan::verify(plan)) << plan::verify(plan).error().line();
+}
+
+// Version 1's blkio does not see what goes through the page cache, so it would hold nothing.
+TEST(Io, IsRefusedOrNamedWhereItCannotBeHeld) {
+  Policy policy;
+  policy.limits.io = 10 << 20;
+  HostFacts v1 = plan::testing::storage_host();
+  v1.controllers["io"] = {plan::CgroupKind::v1, "/sys/fs/cgroup/blkio"};
+  HostFacts none = plan::testing::storage_host();
+  none.controllers.erase("io");
+  HostFacts unknown = plan::testing::storage_host();
+  unknown.disks.clear();
+  for (const HostFacts& host : {v1, none, unknown}) {
+    policy.limits.not_required.clear();
+    const auto plan = plan::make(policy, host, plan::testing::ask(), plan::testing::letters);
+    ASSERT_FALSE(plan);
+    EXPECT_TRUE(plan.error().line().contains("limits.io")) << plan.error().line();
+    EXPECT_TRUE(plan.error().line().contains("limits.not_required")) << plan.error().line();
+    policy.limits.not_required = {"io"};
+    const Plan without = made(policy, host);
+    EXPECT_EQ(without.unheld, std::vector<std::string>{"io"});
+    EXPECT_FALSE(without.protections.contains(plan::Protection::io_limit));
+    EXPECT_TRUE(plan::verify(without)) << plan::verify(without).error().line();
+  }
+}
+
 TEST(ProcessorTime, NeedsAGroupThatCounts) {
   Policy policy;
   policy.limits.cpu_ms = 1000;

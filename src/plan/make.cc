@@ -55,6 +55,7 @@ base::Result<std::vector<Step>> start_steps(const Plan& plan, const HostFacts& h
   std::ranges::move(TRY(tree_steps(plan, host)), std::back_inserter(steps));
   std::vector<std::string> writable = disk_targets_of(plan.tier);
   writable.insert(writable.end(), {"/dev", "/proc"});
+  if (plan.policy.filesystem.root == policy::RootMode::scratch) writable = {"/"};
   const bool gvisor = plan.tier == policy::Tier::gvisor;
   steps.emplace_back(PivotRoot{});
   // Under Landlock nobody mounts anything, which runsc has to.

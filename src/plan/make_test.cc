@@ -324,13 +324,81 @@ TEST(Lacks, NamesNeedAResolver) {
   EXPECT_FALSE(plan::make(policy, host, plan::testing::ask(), plan::testing::letters));
 }
 
+TEST(Make, AScratchRootIsALayerOverEachPartOfTheBase) {
+  Policy policy;
+  policy.filesystem.root = policy::RootMode::scratch;
+  policy.filesystem.read_only = {"/srv/data"};
+  const Plan plan = made(policy, plan::testing::storage_host());
+  std::vector<std::string> layered;
+  std::vector<std::string> bound;
+  for (const auto& step : plan.steps) {
+    if (const auto* held = std::get_if<plan::LayScratch>(&step)) layered.push_back(held->target);
+    if (const auto* held = std::get_if<plan::BindReadOnly>(&step)) bound.push_back(held->target);
+  }
+  EXPECT_EQ(layered, (std::vector<std::string>{"/usr", "/etc/alternatives", "/etc/ld.so.cache",
+                                               "/etc/ssl/certs"}));
+  EXPECT_EQ(bound, std::vector<std::string>{"/srv/data"});
+  EXPECT_EQ(plan::step_of<plan::MountRoot>(plan)->store, plan::Store::image);
+  EXPECT_EQ(plan::step_of<plan::Landlock>(plan)->write, std::vector<std::string>{"/"});
+  EXPECT_TRUE(plan.protections.contains(plan::Protection::base_as_nobody));
+  EXPECT_TRUE(plan::explain(plan).contains("everything inside, /usr and /etc too"));
+}
+
+TEST(Make, AScratchRootIsRefusedWhereItCannotBe) {
+  struct Row {
+    const char* said;
+    std::function<void(Policy&, HostFacts&)> change;
+  };
+  const Row rows[] = {
+      {"run cerco as root", [](Policy&, HostFacts& h) { h.root = false; }},
+      {"modprobe overlay", [](Policy&, HostFacts& h) { h.overlays = false; }},
+      {"an outer container", [](Policy&, HostFacts& h) { h.base_stacked = true; }},
+      {"in tier gvisor: not carried out yet",
+       [](Policy& p, HostFacts&) { p.isolation.tier = policy::Tier::gvisor; }},
+  };
+  for (const auto& row : rows) {
+    Policy policy;
+    policy.limits.not_required = {"memory", "cpus"};
+    policy.filesystem.root = policy::RootMode::scratch;
+    HostFacts host = plan::testing::storage_host();
+    host.runsc = "/usr/bin/runsc";
+    row.change(policy, host);
+    const auto plan = plan::make(policy, host, plan::testing::ask(), plan::testing::letters);
+    ASSERT_FALSE(plan) << row.said;
+    EXPECT_TRUE(plan.error().line().contains(row.said)) << plan.error().line();
+    policy.filesystem.root = policy::RootMode::read_only;
+    EXPECT_TRUE(plan::make(policy, host, plan::testing::ask(), plan::testing::letters)) << row.said;
+  }
+}
+
+// `auto` passes over tiers that cannot do what the policy asks for.
+TEST(Make, AutoTakesTheTierThatHasAScratchRoot) {
+  Policy policy;
+  HostFacts host = plan::testing::storage_host();
+  host.runsc = "/usr/bin/runsc";
+  host.runsc_release = "20260101.0";
+  host.runsc_platform = "systrap";
+  EXPECT_EQ(made(policy, host).tier, policy::Tier::gvisor);
+  policy.filesystem.root = policy::RootMode::scratch;
+  EXPECT_EQ(made(policy, host).tier, policy::Tier::container);
+}
+
+TEST(Make, AReservedDiskTakesAnImage) {
+  Policy policy;
+  policy.filesystem.reserve = true;
+  const Plan plan = made(policy, plan::testing::host());
+  EXPECT_EQ(plan::step_of<plan::MountDisk>(plan)->blocks, plan::Blocks::reserved);
+  policy.limits.not_required = {"memory", "cpus"};
+  const auto user =
+      plan::make(policy, plan::testing::user_host(), plan::testing::ask(), plan::testing::letters);
+  ASSERT_FALSE(user);
+  EXPECT_TRUE(user.error().line().contains("filesystem.reserve")) << user.error().line();
+}
+
 TEST(Make, WhatIsNotBuiltSaysSo) {
   const std::function<void(Policy&)> cases[] = {
       [](Policy& p) { p.filesystem.base = {policy::BaseKind::image, "x"}; },
-      [](Policy& p) { p.filesystem.root = policy::RootMode::scratch; },
       [](Policy& p) { p.filesystem.workdir = {policy::WorkdirMode::overlay, "/x"}; },
-      [](Policy& p) { p.filesystem.reserve = true; },
-      [](Policy& p) { p.limits.io = 1; },
   };
   for (const auto& change : cases) {
     Policy policy;

@@ -29,6 +29,9 @@ struct Lack {
 
 // Rights and kernel features that the container tier stands on, as far as this host lacks them.
 [[nodiscard]] std::vector<Lack> lacks_of_host(const HostFacts& host);
+// What filesystem.root and filesystem.reserve take, as far as that tier or this host lacks it.
+[[nodiscard]] std::vector<Lack> lacks_of_files(policy::Tier tier, const policy::Filesystem& files,
+                                               const HostFacts& host);
 // Parts of the contract that are known and not built: their error, or nothing.
 [[nodiscard]] base::Status refuse_unbuilt(const policy::Policy& policy);
 // All lacks as one error of kind missing.

@@ -99,7 +99,12 @@ struct HostFacts {
   // The most that RLIMIT_NOFILE can be set to here: the caller's own hard limit without
   // CAP_SYS_RESOURCE, else fs.nr_open. 0: not known.
   std::uint64_t most_files = 0;
-  std::uint64_t swap_total = 0;    // bytes of swap that the host has
+  std::uint64_t swap_total = 0;  // bytes of swap that the host has
+  // Filled by host::look_at_storage, where a policy asks for what stands on it. The whole disks
+  // that the base and the state directory lie on, as "MAJOR:MINOR".
+  std::vector<std::string> disks;
+  bool overlays = false;           // the kernel has overlayfs
+  bool base_stacked = false;       // /usr itself lies on an overlay, which takes no further two
   bool swap_accounting = false;    // memory.memsw.* (v1) or memory.swap.max (v2) can hold a limit
   bool socket_accounting = false;  // memory.kmem.tcp.* (v1) can hold a limit; v2 counts them itself
   std::uint64_t state_disk_free = 0;  // bytes free where the state directory lies
@@ -154,6 +159,7 @@ enum class Protection {
   cgroup_namespace,
   time_namespace,
   read_only_base,
+  base_as_nobody,
   private_proc,
   proc_masks,
   minimal_dev,
@@ -169,6 +175,7 @@ enum class Protection {
   memory_limit,
   process_limit,
   cpu_limit,
+  io_limit,
   wall_limit,
   processor_time_limit,
   // At the gateway and the broker:
@@ -209,18 +216,35 @@ struct MapUsers {
     w(count);
   }
 };
-struct MountRoot {  // the tmpfs that the tree is built on, read-only at the end
+// A sparse ext4 image, a tmpfs, or in a guest the second disk of its machine.
+enum class Store { image, memory, device, last_ = device };
+// What the tree is built on: a tmpfs, read-only at the end, or with an image a folder of the
+// working disk, which is the workload's own like all that is made there (filesystem.root =
+// "scratch").
+struct MountRoot {
   std::uint64_t size = 0;
+  Store store = Store::memory;
   bool operator==(const MountRoot&) const = default;
   template <class W>
   void fields(W& w) {
-    w(size);
+    w(size, store);
   }
 };
 struct BindReadOnly {  // a host folder or file, nosuid nodev, read-only, recursively
   std::string source;
   std::string target;
   bool operator==(const BindReadOnly&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(source, target);
+  }
+};
+// A host folder under a layer on the working disk that takes all changes: what everybody may read
+// of it, as the workload's own, nosuid nodev. A host file as BindReadOnly has it.
+struct LayScratch {
+  std::string source;
+  std::string target;
+  bool operator==(const LayScratch&) const = default;
   template <class W>
   void fields(W& w) {
     w(source, target);
@@ -286,18 +310,19 @@ struct MountDev {  // tmpfs with null zero full random urandom tty, fd links, sh
     w(shm_size, devices, terminals);
   }
 };
-// A sparse ext4 image, a tmpfs, or in a guest the second disk of its machine.
-enum class Store { image, memory, device, last_ = device };
+// Whether the blocks of a disk in an image are taken at the start or as they are written.
+enum class Blocks { as_written, reserved, last_ = reserved };
 struct MountDisk {  // the disk of limits.disk: its folders appear at `targets` as the workload's
                     // own
   std::uint64_t size = 0;
   std::uint64_t inodes = 0;
   std::vector<std::string> targets;  // "/workspace", "/home/agent", "/tmp", "/var/tmp"
   Store store = Store::image;
+  Blocks blocks = Blocks::as_written;
   bool operator==(const MountDisk&) const = default;
   template <class W>
   void fields(W& w) {
-    w(size, inodes, targets, store);
+    w(size, inodes, targets, store, blocks);
   }
 };
 struct TrustBundle {  // host roots plus the run's own authority, over `targets`; only where TLS is
@@ -413,9 +438,9 @@ struct RunGvisor {
 };
 
 using Step = std::variant<EnterCgroup, CloneNamespaces, MapUsers, SetHostname, Capture, MakeTap,
-                          MountRoot, MakeFolder, MakeLink, BindReadOnly, WriteFile, TrustBundle,
-                          MountDisk, MountDev, MountCgroups, MountProc, PivotRoot, Landlock,
-                          DropCapabilities, NoNewPrivs, Rlimits, Seccomp, RunGvisor>;
+                          MountRoot, MakeFolder, MakeLink, BindReadOnly, LayScratch, WriteFile,
+                          TrustBundle, MountDisk, MountDev, MountCgroups, MountProc, PivotRoot,
+                          Landlock, DropCapabilities, NoNewPrivs, Rlimits, Seccomp, RunGvisor>;
 
 // --- The Plan ------------------------------------------------------------------------------
 
@@ -559,6 +584,8 @@ struct Ask {
 // The policy in force: without credentials that are retired.
 [[nodiscard]] policy::Policy in_force(const Plan& plan);
 
+// Whether a plan for that policy stands on facts of the host's disks (host::look_at_storage).
+[[nodiscard]] bool asks_of_storage(const policy::Policy& policy);
 // Whether a plan for that policy may come to the gvisor tier, on a host that has it.
 [[nodiscard]] bool may_use_gvisor(const policy::Policy& policy);
 

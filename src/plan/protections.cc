@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, kCount> kNames = {"cgroup",
                                                          "cgroup_namespace",
                                                          "time_namespace",
                                                          "read_only_base",
+                                                         "base_as_nobody",
                                                          "private_proc",
                                                          "proc_masks",
                                                          "minimal_dev",
@@ -35,6 +36,7 @@ constexpr std::array<std::string_view, kCount> kNames = {"cgroup",
                                                          "memory_limit",
                                                          "process_limit",
                                                          "cpu_limit",
+                                                         "io_limit",
                                                          "wall_limit",
                                                          "processor_time_limit",
                                                          "name_filter",
@@ -82,10 +84,10 @@ void remove_mounts(Plan& plan) {
         []<class T>(const T&) {
           return std::is_same_v<T, MountRoot> || std::is_same_v<T, MakeFolder> ||
                  std::is_same_v<T, MakeLink> || std::is_same_v<T, BindReadOnly> ||
-                 std::is_same_v<T, WriteFile> || std::is_same_v<T, TrustBundle> ||
-                 std::is_same_v<T, MountDisk> || std::is_same_v<T, MountDev> ||
-                 std::is_same_v<T, MountCgroups> || std::is_same_v<T, MountProc> ||
-                 std::is_same_v<T, PivotRoot>;
+                 std::is_same_v<T, LayScratch> || std::is_same_v<T, WriteFile> ||
+                 std::is_same_v<T, TrustBundle> || std::is_same_v<T, MountDisk> ||
+                 std::is_same_v<T, MountDev> || std::is_same_v<T, MountCgroups> ||
+                 std::is_same_v<T, MountProc> || std::is_same_v<T, PivotRoot>;
         },
         step);
   });
@@ -127,8 +129,12 @@ std::set<Protection> required(const Plan& plan) {
   unless(Protection::memory_limit, "memory", limits.memory != policy::kUnlimited);
   unless(Protection::process_limit, "processes", limits.processes != policy::kUnlimited);
   unless(Protection::cpu_limit, "cpus", limits.cpus_milli != policy::kUnlimited);
+  unless(Protection::io_limit, "io", limits.io != policy::kUnlimited);
   unless(Protection::wall_limit, "", limits.wall_ms != policy::kUnlimited);
   unless(Protection::processor_time_limit, "cpu", limits.cpu_ms != policy::kUnlimited);
+  if (plan.policy.filesystem.root != policy::RootMode::scratch) {
+    all.erase(Protection::base_as_nobody);
+  }
   // What Landlock names are files of the host's kernel; below gVisor's own nothing reaches one.
   if (plan.tier == policy::Tier::gvisor) all.erase(Protection::landlock);
   // The end of its pid namespace ends every process of a sandbox; a user may have no group to give.
@@ -194,6 +200,8 @@ void take_out(Plan& plan, Protection protection) {
       return remove_limits(plan, "pids");
     case Protection::cpu_limit:
       return remove_limits(plan, "cpu");
+    case Protection::io_limit:
+      return remove_limits(plan, "io");
     case Protection::wall_limit:
       plan.policy.limits.wall_ms = policy::kUnlimited;
       return;
@@ -201,6 +209,7 @@ void take_out(Plan& plan, Protection protection) {
       plan.policy.limits.cpu_ms = policy::kUnlimited;
       return;
     case Protection::read_only_base:
+    case Protection::base_as_nobody:
     case Protection::session_keyring:
     case Protection::name_filter:
     case Protection::address_guard:

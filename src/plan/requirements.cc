@@ -111,18 +111,49 @@ std::vector<Lack> lacks_of_host(const HostFacts& host) {
   return lacks;
 }
 
+std::vector<Lack> lacks_of_files(policy::Tier tier, const policy::Filesystem& files,
+                                 const HostFacts& host) {
+  std::vector<Lack> lacks;
+  const auto need = [&](bool there, std::string what, std::string remedy) {
+    if (!there) lacks.push_back({std::move(what), std::move(remedy)});
+  };
+  if (files.root == policy::RootMode::scratch) {
+    const std::string scratch = "filesystem.root = \"scratch\"";
+    need(tier == policy::Tier::container,
+         fmt::format("{} in tier {}: not carried out yet", scratch, policy::to_string(tier)),
+         "set isolation.tier = \"container\"");
+    need(host.root,
+         fmt::format("root's rights, which {} takes (the kernel lets no user lend the host's files "
+                     "to others)",
+                     scratch),
+         "run cerco as root, or install into the home (pip install, npm install -g)");
+    need(host.overlays, fmt::format("overlayfs, which {} takes", scratch),
+         "load the overlay module on the host (modprobe overlay)");
+    need(!host.base_stacked,
+         fmt::format("a /usr that is no overlay itself, as in an outer container ({})", scratch),
+         "run cerco outside of that container, or give it a volume as /usr");
+  }
+  if (files.reserve) {
+    const bool serves = tier == policy::Tier::container || tier == policy::Tier::gvisor;
+    need(serves,
+         fmt::format("filesystem.reserve = true in tier {}: not carried out yet",
+                     policy::to_string(tier)),
+         "set isolation.tier = \"container\"");
+    need(host.root, "a disk of its own to reserve (filesystem.reserve; a user's lies in memory)",
+         "run cerco as root");
+  }
+  return lacks;
+}
+
 base::Status refuse_unbuilt(const Policy& policy) {
   const policy::Filesystem& files = policy.filesystem;
   const bool machine = policy.isolation.tier == policy::Tier::microvm;
-  const std::array<std::pair<bool, std::string_view>, 6> unbuilt = {{
+  const std::array<std::pair<bool, std::string_view>, 3> unbuilt = {{
       {files.base.kind == policy::BaseKind::image, "filesystem.base = \"image:NAME\""},
       {files.base.kind == policy::BaseKind::dir && !machine,
        "filesystem.base = \"dir:PATH\" in a tier other than microvm"},
-      {files.root != policy::RootMode::read_only, "filesystem.root = \"scratch\""},
       {files.workdir.mode != policy::WorkdirMode::empty,
        "filesystem.workdir other than mode = \"empty\""},
-      {files.reserve, "filesystem.reserve = true"},
-      {policy.limits.io != policy::kUnlimited, "limits.io"},
   }};
   for (const auto& [asked, name] : unbuilt) {
     if (asked) return base::not_yet(std::string(name));

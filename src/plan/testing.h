@@ -51,6 +51,15 @@ inline HostFacts host() {
   return facts;
 }
 
+// The same, where limits.io can be held and a scratch root be laid.
+inline HostFacts storage_host() {
+  HostFacts facts = host();
+  facts.controllers["io"] = {CgroupKind::v2, "/sys/fs/cgroup/unified"};
+  facts.disks = {"8:0", "259:1"};
+  facts.overlays = true;
+  return facts;
+}
+
 // The same with gVisor's runsc.
 inline HostFacts gvisor_host() {
   HostFacts facts = host();
@@ -129,6 +138,15 @@ inline policy::Policy full_policy() {
   database.tcp = "10.2.3.4:5432";
   policy.egress.push_back(database);
   policy.credentials = {credential("api", "api.test")};
+  return policy;
+}
+
+// What asks for every protection there is; for storage_host().
+inline policy::Policy whole_policy() {
+  policy::Policy policy = full_policy();
+  policy.limits.io = 10 << 20;
+  policy.filesystem.root = policy::RootMode::scratch;
+  policy.filesystem.reserve = true;
   return policy;
 }
 

@@ -31,6 +31,7 @@ std::vector<Lack> lacks_of_tier(policy::Tier tier, const policy::Policy& policy,
   std::vector<Lack> lacks = lacks_of_host(host);
   std::ranges::move(hold_limits(limits_of_host(tier, policy.limits), host).lacks,
                     std::back_inserter(lacks));
+  std::ranges::move(lacks_of_files(tier, policy.filesystem, host), std::back_inserter(lacks));
   if (tier == policy::Tier::isolate) {
     std::ranges::move(lacks_of_engine(host), std::back_inserter(lacks));
   }
@@ -46,6 +47,11 @@ std::vector<Lack> lacks_of_tier(policy::Tier tier, const policy::Policy& policy,
 
 policy::Limits limits_of_host(policy::Tier tier, const policy::Limits& limits) {
   return tier == policy::Tier::microvm ? limits_of_box(limits) : limits_for(tier, limits);
+}
+
+bool asks_of_storage(const policy::Policy& policy) {
+  return policy.filesystem.root == policy::RootMode::scratch ||
+         policy.limits.io != policy::kUnlimited;
 }
 
 bool may_use_gvisor(const policy::Policy& policy) {

@@ -45,6 +45,13 @@ class Tree {
     (on_disk(target) ? disk_binds_ : binds_).push_back(BindReadOnly{std::move(source), target});
     bound_.push_back(target);
   }
+  // What the base is made of.
+  void base(policy::RootMode root, std::string source, const std::string& target) {
+    if (root == policy::RootMode::read_only) return bind(std::move(source), target);
+    folder(parent_of(target));
+    binds_.push_back(LayScratch{std::move(source), target});
+    bound_.push_back(target);
+  }
   void file(const std::string& path, std::string content) {
     folder(parent_of(path));
     files_.push_back(WriteFile{path, std::move(content)});
@@ -55,7 +62,8 @@ class Tree {
 
   [[nodiscard]] std::vector<Step> take(const Plan& plan, const HostFacts& host,
                                        std::uint64_t shm_size) && {
-    std::vector<Step> steps = {MountRoot{kRootSize}};
+    const bool scratch = plan.policy.filesystem.root == policy::RootMode::scratch;
+    std::vector<Step> steps = {MountRoot{kRootSize, scratch ? Store::image : Store::memory}};
     const auto append = [&](std::vector<Step>& more) {
       std::ranges::move(more, std::back_inserter(steps));
     };
@@ -66,9 +74,10 @@ class Tree {
     if (plan.terminates) steps.emplace_back(TrustBundle{trust_targets()});
     const bool root = plan.rights == Rights::root;
     const bool isolate = plan.tier == policy::Tier::isolate;
-    steps.emplace_back(MountDisk{plan.policy.limits.disk, plan.policy.limits.inodes,
-                                 disk_targets_of(plan.tier),
-                                 root && !isolate ? Store::image : Store::memory});
+    steps.emplace_back(
+        MountDisk{plan.policy.limits.disk, plan.policy.limits.inodes, disk_targets_of(plan.tier),
+                  root && !isolate ? Store::image : Store::memory,
+                  plan.policy.filesystem.reserve ? Blocks::reserved : Blocks::as_written});
     append(disk_folders_);
     append(disk_binds_);
     steps.emplace_back(MountDev{shm_size, root ? Devices::made : Devices::bound});
@@ -94,10 +103,10 @@ class Tree {
   std::vector<Step> folders_, links_, binds_, files_, disk_folders_, disk_binds_;
 };
 
-void add_base(const HostFacts& host, Tree& tree) {
+void add_base(const Plan& plan, const HostFacts& host, Tree& tree) {
   for (const auto& [path, what] : host.base) {
     if (what == "dir") {
-      tree.bind(path, path);
+      tree.base(plan.policy.filesystem.root, path, path);
     } else if (what.starts_with(kLink)) {
       tree.link(path, what.substr(kLink.size()));
     }
@@ -117,7 +126,7 @@ void add_etc(const Plan& plan, const HostFacts& host, Tree& tree) {
     if (is_within(source, "/usr")) {
       tree.link(target, source);  // it is inside already
     } else {
-      tree.bind(source, target);
+      tree.base(plan.policy.filesystem.root, source, target);
     }
   }
   for (auto& [path, content] : etc_files(plan.run)) tree.file(path, content);
@@ -206,7 +215,7 @@ base::Result<std::vector<Step>> tree_steps(const Plan& plan, const HostFacts& ho
   if (plan.tier == policy::Tier::isolate) {
     add_engine(plan, host, tree);
   } else {
-    add_base(host, tree);
+    add_base(plan, host, tree);
     add_etc(plan, host, tree);
     TRY(add_read_only(plan, host, tree));
     if (!plan.cgroup.groups.empty()) tree.folder(parent_of(kCgroups));

@@ -130,8 +130,8 @@ base::Status check_placeholders(const Plan& plan) {
 }
 
 base::Status check_cgroup(const Plan& plan) {
-  static constexpr std::array<std::string_view, 7> kControllers = {
-      "memory", "pids", "cpu", "cpuacct", "freezer", "unified", "cpuset"};
+  static constexpr std::array<std::string_view, 8> kControllers = {
+      "memory", "pids", "cpu", "cpuacct", "freezer", "unified", "cpuset", "io"};
   for (const auto& group : plan.cgroup.groups) {
     if (std::ranges::find(kControllers, group.controller) == kControllers.end() ||
         !is_clean_path(group.where.path)) {
@@ -139,11 +139,13 @@ base::Status check_cgroup(const Plan& plan) {
                     "a known controller");
     }
     const std::string prefix = group.controller + ".";
+    const std::string_view more = group.controller == "io" ? " :=\n" : " ";
     for (const auto& [file, text] : group.limits) {
-      const bool good = file.starts_with(prefix) && file.find('/') == std::string::npos &&
-                        !text.empty() && std::ranges::all_of(text, [](char c) {
-                          return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == ' ';
-                        });
+      const bool good =
+          file.starts_with(prefix) && file.find('/') == std::string::npos && !text.empty() &&
+          std::ranges::all_of(text, [&](char c) {
+            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || more.contains(c);
+          });
       if (!good)
         return refuse(fmt::format("cgroup file {:?}", file), "a limit of its own controller");
     }

@@ -20,12 +20,21 @@ bool masks_proc(const Plan& plan) {
          std::ranges::find(proc->read_only, "/proc/sys") != proc->read_only.end();
 }
 
+// Every folder of the base under a layer, on a root that lies on the working disk; or none at all.
+bool has_root(const Plan& plan) {
+  const auto* root = find_step<MountRoot>(plan);
+  const bool scratch = plan.policy.filesystem.root == policy::RootMode::scratch;
+  return root != nullptr && (root->store == Store::image) == scratch &&
+         (find_step<LayScratch>(plan) != nullptr) == scratch;
+}
+
 bool holds_disk(const Plan& plan) {
   const auto* disk = find_step<MountDisk>(plan);
   const bool image = plan.rights == Rights::root && plan.tier != policy::Tier::isolate;
   const Store store = image ? Store::image : Store::memory;
   return disk != nullptr && disk->store == store && disk->size == plan.policy.limits.disk &&
-         disk->inodes == plan.policy.limits.inodes && disk->targets == disk_targets_of(plan.tier);
+         disk->inodes == plan.policy.limits.inodes && disk->targets == disk_targets_of(plan.tier) &&
+         (disk->blocks == Blocks::reserved) == plan.policy.filesystem.reserve;
 }
 
 // Whether the plan's steps and limits carry the protection out.
@@ -91,7 +100,11 @@ bool carried_out(const Plan& plan, Protection protection) {
     }
     case Protection::cpu_limit:
       return has_setting(plan, "cpu", "cpu.cfs_quota_us", "cpu.max");
+    case Protection::io_limit:
+      return has_setting(plan, "io", "", "io.max");
     case Protection::read_only_base:
+      return has_root(plan);
+    case Protection::base_as_nobody:
     case Protection::session_keyring:
     case Protection::wall_limit:
     case Protection::processor_time_limit:

@@ -65,6 +65,13 @@ class TreeCheck {
     TRY(source(step));
     return place(step.target);
   }
+  base::Status operator()(const LayScratch& step) {
+    if (plan_.policy.filesystem.root != policy::RootMode::scratch) {
+      return refuse(fmt::format("a layer over {:?}", step.target), "none with a read-only root");
+    }
+    TRY(base_source(step.source, step.target));
+    return place(step.target);
+  }
   base::Status operator()(const WriteFile& step) {
     TRY(mode(step.mode, step.target));
     if (step.content.size() > kMostFile)
@@ -154,22 +161,29 @@ class TreeCheck {
   }
   // A bind brings in the base, a curated piece of /etc, or what the policy names; nothing else.
   base::Status source(const BindReadOnly& step) {
-    if (!is_clean_path(step.source))
-      return refuse(fmt::format("source {:?}", step.source), "an absolute, clean path");
-    const std::string refused = refused_source(step.source, plan_.state_dir);
+    const auto& asked = plan_.policy.filesystem.read_only;
+    const bool wanted =
+        step.source == step.target && std::ranges::find(asked, step.target) != asked.end();
+    if (wanted || is_engine_bind(plan_, step)) return clean_source(step.source);
+    return base_source(step.source, step.target);
+  }
+  base::Status clean_source(const std::string& source) {
+    if (!is_clean_path(source))
+      return refuse(fmt::format("source {:?}", source), "an absolute, clean path");
+    const std::string refused = refused_source(source, plan_.state_dir);
     if (!refused.empty())
-      return refuse(fmt::format("{} may not come in: {}", step.source, refused), "another path");
+      return refuse(fmt::format("{} may not come in: {}", source, refused), "another path");
+    return {};
+  }
+  base::Status base_source(const std::string& source, const std::string& target) {
+    TRY(clean_source(source));
     static constexpr std::array<std::string_view, 7> kBase = {"/usr",   "/bin",   "/sbin",  "/lib",
                                                               "/lib32", "/lib64", "/libx32"};
-    const auto& asked = plan_.policy.filesystem.read_only;
-    const bool same = step.source == step.target;
-    const bool base = same && plan_.tier != policy::Tier::isolate &&
-                      std::ranges::find(kBase, step.target) != kBase.end();
-    const bool wanted = same && std::ranges::find(asked, step.target) != asked.end();
-    const bool etc = is_curated_etc(step.target) && is_within(step.source, "/etc");
-    if (base || wanted || etc || is_engine_bind(plan_, step)) return {};
-    return refuse(fmt::format("{} is bound to {}", step.source, step.target),
-                  "what the policy names");
+    const bool base = source == target && plan_.tier != policy::Tier::isolate &&
+                      std::ranges::find(kBase, target) != kBase.end();
+    const bool etc = is_curated_etc(target) && is_within(source, "/etc");
+    if (base || etc) return {};
+    return refuse(fmt::format("{} is bound to {}", source, target), "what the policy names");
   }
 
   const Plan& plan_;
@@ -200,8 +214,9 @@ base::Status check_tree(const Plan& plan) {
   const auto* landlock = find_step<Landlock>(plan);
   if (landlock == nullptr) return {};
   for (const auto& path : landlock->write) {
+    const bool scratch = plan.policy.filesystem.root == policy::RootMode::scratch;
     const bool known = std::ranges::find(disk_targets(), path) != disk_targets().end() ||
-                       path == "/dev" || path == "/proc";
+                       path == "/dev" || path == "/proc" || (path == "/" && scratch);
     if (!known)
       return refuse(fmt::format("Landlock lets {:?} be written", path),
                     "the working disk, /dev and /proc");

@@ -14,8 +14,8 @@ using plan::Protection;
 using policy::Policy;
 
 Plan made(const Policy& policy) {
-  auto plan =
-      plan::make(policy, plan::testing::host(), plan::testing::ask(), plan::testing::letters);
+  auto plan = plan::make(policy, plan::testing::storage_host(), plan::testing::ask(),
+                         plan::testing::letters);
   if (!plan) ADD_FAILURE() << plan.error().line();
   return plan ? *plan : Plan{};
 }
@@ -58,7 +58,8 @@ TEST(Protections, HaveNamesBothWays) {
 }
 
 TEST(Verify, TakesWhatMakeGives) {
-  for (const Policy& policy : {Policy{}, plan::testing::full_policy()}) {
+  for (const Policy& policy :
+       {Policy{}, plan::testing::full_policy(), plan::testing::whole_policy()}) {
     const auto status = plan::verify(made(policy));
     EXPECT_TRUE(status) << status.error().line();
   }
@@ -66,7 +67,7 @@ TEST(Verify, TakesWhatMakeGives) {
 
 TEST(Verify, NoticesEachProtectionThatWasTakenOut) {
   for (const Protection protection : all_protections()) {
-    Plan plan = made(plan::testing::full_policy());
+    Plan plan = made(plan::testing::whole_policy());
     const Plan whole = plan;
     plan::take_out(plan, protection);
     EXPECT_NE(plan, whole) << plan::to_string(protection);
@@ -77,7 +78,7 @@ TEST(Verify, NoticesEachProtectionThatWasTakenOut) {
 // A plan that claims a protection and does not carry it out is as bad as one without the claim.
 TEST(Verify, BelievesStepsAndNotClaims) {
   for (const Protection protection : all_protections()) {
-    Plan plan = made(plan::testing::full_policy());
+    Plan plan = made(plan::testing::whole_policy());
     const auto steps = plan.steps;
     const auto cgroup = plan.cgroup;
     plan::take_out(plan, protection);
@@ -226,6 +227,34 @@ TEST(Verify, RefusesWhatDoesNotFollowFromThePolicy) {
 }
 
 // filesystem.hide covers what lies below read-only paths of the policy, and nothing else.
+// What a scratch root is made of comes in with it alone, and never more of the host.
+TEST(Verify, AScratchRootIsAskedForOrNotThere) {
+  Plan plan = made(plan::testing::whole_policy());
+  plan.policy.filesystem.root = policy::RootMode::read_only;
+  plan.policy_sha256 = base::sha256(policy::to_json(plan.policy));
+  plan.protections = plan::required(plan);
+  expect_refused(plan, "read_only_base");
+  plan = made(plan::testing::full_policy());
+  the_step<plan::MountRoot>(plan).store = plan::Store::image;
+  expect_refused(plan, "read_only_base");
+  plan = made(plan::testing::full_policy());
+  plan.steps.insert(
+      plan.steps.begin() + static_cast<std::ptrdiff_t>(index_of<plan::BindReadOnly>(plan)),
+      plan::LayScratch{"/usr", "/usr"});
+  EXPECT_FALSE(plan::verify(plan));
+  for (const char* source : {"/home", "/usr/../home", "/etc/shadow", "/"}) {
+    plan = made(plan::testing::whole_policy());
+    the_step<plan::LayScratch>(plan) = {source, source};
+    EXPECT_FALSE(plan::verify(plan)) << source;
+  }
+  plan = made(plan::testing::full_policy());
+  the_step<plan::Landlock>(plan).write = {"/"};
+  expect_refused(plan, "Landlock");
+  plan = made(plan::testing::whole_policy());
+  the_step<plan::MountDisk>(plan).blocks = plan::Blocks::as_written;
+  expect_refused(plan, "disk_limit");
+}
+
 TEST(Verify, MasksOutsideOfProcLieBelowReadOnlyPaths) {
   Policy policy = plan::testing::full_policy();
   policy.filesystem.read_only = {"/srv/data"};
@@ -252,7 +281,8 @@ TEST(Verify, MasksOutsideOfProcLieBelowReadOnlyPaths) {
 }
 
 TEST(Codec, GivesTheSamePlanBack) {
-  for (const Policy& policy : {Policy{}, plan::testing::full_policy()}) {
+  for (const Policy& policy :
+       {Policy{}, plan::testing::full_policy(), plan::testing::whole_policy()}) {
     const Plan plan = made(policy);
     const auto again = base::decode<Plan>(base::encode(plan), "plan");
     ASSERT_TRUE(again);

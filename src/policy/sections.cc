@@ -87,12 +87,6 @@ base::Status read_workdir(const At& at, Workdir& out) {
   return {};
 }
 
-base::Status read_reserve(const At& at, bool& out) {
-  TRY(boolean_into(out)(at));
-  if (out) return at.not_yet("true");
-  return {};
-}
-
 // A pattern that could never match what it seems to name would hide nothing.
 base::Result<std::string> glob(std::string_view text) {
   static constexpr std::size_t kMost = 256;
@@ -119,7 +113,7 @@ base::Status read_filesystem(const At& at, Filesystem& out) {
                          {"root", name_into(out.root, kRoots)},
                          {"read_only", list_into(out.read_only, "[\"/srv/data\"]", absolute_path)},
                          {"workdir", [&](const At& a) { return read_workdir(a, out.workdir); }},
-                         {"reserve", [&](const At& a) { return read_reserve(a, out.reserve); }},
+                         {"reserve", boolean_into(out.reserve)},
                          {"hide", list_into(out.hide, "[\"**/.env\"]", glob)}});
 }
 
@@ -180,16 +174,6 @@ base::Status read_cpus(const At& at, std::uint64_t& milli) {
   return {};
 }
 
-// A limit that this version only knows as unlimited.
-base::Status only_unlimited(const At& at, const std::function<base::Status(const At&)>& read,
-                            const std::uint64_t& value) {
-  if (at.shaped(R"({"const":"unlimited"})")) return {};
-  TRY(read(at));
-  if (value != kUnlimited)
-    return at.not_yet(found(at.node).substr(std::string_view("found ").size()));
-  return {};
-}
-
 base::Result<std::string> releasable(std::string_view text) {
   static constexpr std::array<std::string_view, 7> kLimits = {"memory", "cpus",   "io", "processes",
                                                               "disk",   "inodes", "cpu"};
@@ -234,10 +218,7 @@ base::Status read_limits(const At& at, Limits& out) {
            {"wall", duration_into(out.wall_ms, allowed)},
            {"idle", duration_into(out.idle_ms, allowed)},
            {"cpu", duration_into(out.cpu_ms, allowed)},
-           {"io",
-            [&](const At& a) {
-              return only_unlimited(a, size_into(out.io, allowed, Zero::refused), out.io);
-            }},
+           {"io", size_into(out.io, allowed, Zero::refused)},
            {"not_required", list_into(out.not_required, "[\"memory\"]", releasable)}});
 }
 

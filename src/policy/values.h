@@ -30,7 +30,7 @@ inline constexpr std::array kProfiles = {
     Name{"strict", SeccompProfile::strict}, Name{"default", SeccompProfile::standard},
     Name{"debug", SeccompProfile::debug}, Name{"browser", SeccompProfile::browser}};
 inline constexpr std::array kRoots = {Name{"read-only", RootMode::read_only},
-                                      Name{"scratch", RootMode::scratch, Built::not_yet}};
+                                      Name{"scratch", RootMode::scratch}};
 inline constexpr std::array kWorkdirs = {Name{"empty", WorkdirMode::empty},
                                          Name{"overlay", WorkdirMode::overlay, Built::not_yet},
                                          Name{"copy", WorkdirMode::copy, Built::not_yet}};

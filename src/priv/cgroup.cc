@@ -110,7 +110,10 @@ base::Status Groups::add(const GroupSpec& spec, const std::string& run) {
   group->controllers.push_back(spec.controller);
   for (const auto& [file, text] : spec.limits) {
     if (file.find('/') != std::string::npos) return base::system_error("cgroup " + file, EINVAL);
-    TRY_IN("cgroup " + spec.controller, write_group_file(group->folder.get(), file, text));
+    // The kernel takes one line a write(2).
+    for (const auto line : base::split(text, '\n')) {
+      TRY_IN("cgroup " + spec.controller, write_group_file(group->folder.get(), file, line));
+    }
   }
   return {};
 }

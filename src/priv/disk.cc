@@ -46,8 +46,27 @@ base::Result<base::Fd> mount_ext4(Badge badge, const std::string& source) {
 
 }  // namespace
 
-base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir, DiskSize size) {
+base::Status reserve_blocks(Badge, int file) {
+  const struct stat status = TRY(os::fstat(file, "disk image"));
+  int done = 0;
+  do {
+    done = ::fallocate(file, 0, 0, status.st_size);
+  } while (done != 0 && errno == EINTR);
+  if (done == 0) return {};
+  const bool room = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  if (!room && errno != EOPNOTSUPP) return base::system_error("fallocate");
+  return base::fail(
+      base::Kind::missing, "filesystem.reserve",
+      room ? fmt::format("the disk of the state directory has no {} bytes", status.st_size)
+           : "the file system of the state directory cannot reserve blocks",
+      room ? "free some, or a smaller limits.disk"
+           : "CERCO_STATE_DIR on ext4, xfs or btrfs, or reserve = false");
+}
+
+base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir, DiskSize size,
+                                 Blocks blocks) {
   const base::Fd image = TRY(take_image(badge, state_dir, size));
+  if (blocks == Blocks::reserved) TRY(reserve_blocks(badge, image.get()));
   const base::Fd device = TRY(attach_loop(image.get()));
   return mount_ext4(badge, fmt::format("/proc/self/fd/{}", device.get()));
 }

@@ -11,12 +11,19 @@
 
 namespace priv {
 
+// Whether all blocks of a disk are taken at once, so that they are there whatever else the host
+// writes.
+enum class Blocks { as_written, reserved };
+
 // A fresh disk: a sparse image from the shelf that has no name, so that nothing is left of it
 // whatever happens; a loop device and a mount (nosuid, nodev) hold it. When
 // the last mount goes, the device and the file go with it. Safe: the kernel's ext4 only ever reads
 // what our mkfs wrote, never an image from elsewhere.
 [[nodiscard]] base::Result<base::Fd> make_disk(Badge badge, const std::string& state_dir,
-                                               DiskSize size);
+                                               DiskSize size, Blocks blocks);
+// Takes the blocks of a file that has holes, up to its size. missing where the disk has no room for
+// them or its file system cannot do that. Safe: nothing that is written changes.
+[[nodiscard]] base::Status reserve_blocks(Badge badge, int file);
 
 // The same on a device that is there: a guest's disk, whose image take_image() gave its machine.
 // Safe: refused for anything but a virtio disk, which only a guest has that cerco booted.

@@ -86,7 +86,7 @@ TEST(Disk, IsFreshEachTimeAndThePatternIsNeverWritten) {
   const priv::DiskSize size = {32 << 20, 1000};
   const auto pattern = [&] { return os::list_folder(state.path() + "/patterns").value(); };
   for (int run = 0; run < 2; ++run) {
-    const auto disk = priv::make_disk(badge(), state.path(), size);
+    const auto disk = priv::make_disk(badge(), state.path(), size, priv::Blocks::as_written);
     ASSERT_TRUE(disk) << disk.error().line();
     ASSERT_EQ(pattern().size(), 1U);
     EXPECT_TRUE(priv::make_disk_folder(badge(), disk->get(), "workspace", 0755, 4242));
@@ -109,7 +109,8 @@ TEST(Disk, IsFreshEachTimeAndThePatternIsNeverWritten) {
 
 TEST(Disk, ASmallOneHasFewerInodes) {
   const TempFolder state;
-  const auto disk = priv::make_disk(badge(), state.path(), {1 << 20, 400'000});
+  const auto disk =
+      priv::make_disk(badge(), state.path(), {1 << 20, 400'000}, priv::Blocks::as_written);
   EXPECT_TRUE(disk) << (disk ? "" : disk.error().line());
 }
 

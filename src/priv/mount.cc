@@ -27,7 +27,7 @@ static_assert(kReadOnly == MOUNT_ATTR_RDONLY && kNoSuid == MOUNT_ATTR_NOSUID);
 static_assert(kNoDev == MOUNT_ATTR_NODEV && kNoExec == MOUNT_ATTR_NOEXEC);
 
 bool known(const char* kind) {
-  for (const char* name : {"tmpfs", "proc", "mqueue", "devpts", "ext4"}) {
+  for (const char* name : {"tmpfs", "proc", "mqueue", "devpts", "ext4", "overlay"}) {
     if (std::strcmp(kind, name) == 0) return true;
   }
   return false;

@@ -28,7 +28,8 @@ struct MountOption {
 
 // A new file system of `kind`, attached nowhere: it goes when the descriptor does.
 // Safe: nothing that exists is changed; what a file system of that kind may show is the kernel's
-// and `kind` is one of a short list (tmpfs, proc, mqueue, devpts, ext4). [between clone and exec]
+// and `kind` is one of a short list (tmpfs, proc, mqueue, devpts, ext4, overlay). [between clone
+// and exec]
 [[nodiscard]] base::Result<base::Fd> new_mount(Badge badge, const char* kind,
                                                std::initializer_list<MountOption> options,
                                                std::uint64_t attributes);

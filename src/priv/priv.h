@@ -16,4 +16,5 @@
 #include "priv/network.h"         // IWYU pragma: export
 #include "priv/own_space.h"       // IWYU pragma: export
 #include "priv/packet_rules.h"    // IWYU pragma: export
+#include "priv/scratch.h"         // IWYU pragma: export
 #include "priv/tap.h"             // IWYU pragma: export

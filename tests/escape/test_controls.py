@@ -98,6 +98,8 @@ ELSEWHERE = {
     "sni_check": "tests/e2e/test_egress.py::test_a_tunnel_is_opaque_and_checked_by_its_name",
     "strict_http": "tests/escape/test_controls.py::test_strict_http",
     "upstream_verify": "tests/escape/test_controls.py::test_upstream_verify",
+    "base_as_nobody": "tests/e2e/test_scratch.py::test_what_is_the_hosts_roots_alone_is_not_read",
+    "io_limit": "tests/e2e/test_scratch.py::test_limits_io_is_held_or_refused",
     "binding": "tests/e2e/test_credentials.py::test_without_the_binding_it_goes_to_the_other_path",
     "redaction": "tests/e2e/test_credentials.py::test_what_the_server_says_back_is_redacted",
 }

@@ -62,6 +62,7 @@ class Inner {
   base::Status act(const plan::MakeFolder& step);
   base::Status act(const plan::MakeLink& step);
   base::Status act(const plan::BindReadOnly& step);
+  base::Status act(const plan::LayScratch& step);
   base::Status act(const plan::WriteFile& step);
   base::Status act(const plan::TrustBundle& step);
   base::Status act(const plan::MountDisk& step);
@@ -85,6 +86,8 @@ class Inner {
   base::Status receive_parts();
   base::Status null_streams();
   base::Status enter_user_namespace();
+  base::Status mount_scratch_root();
+  base::Result<base::Fd> layered(const plan::LayScratch& step, int source);
   base::Status attach_at(int mount, const std::string& target, Place kind);
   base::Status cover(const std::string& path);
   base::Status show_meminfo();
@@ -108,8 +111,10 @@ class Inner {
   base::Fd init_;         // parts that the starter sends
   base::Fd user_space_;
   base::Fd disk_;
+  base::Fd id_map_;
   base::Fd runsc_;
-  base::Fd masks_;  // the folder that /proc covers, with an empty file and an empty folder
+  std::size_t layers_ = 0;  // that were laid
+  base::Fd masks_;          // the folder that /proc covers, with an empty file and an empty folder
   bool disk_mounted_ = false;
   bool pivoted_ = false;
 };
@@ -206,6 +211,7 @@ base::Status Inner::act(const plan::MakeTap&) {
 
 base::Status Inner::act(const plan::MountRoot&) {
   TRY(priv::make_private(badge(), inside_));
+  if (prepared_.scratch) return mount_scratch_root();
   root_ = TRY(priv::new_mount(badge(), "tmpfs",
                               {{"size", prepared_.root_size.c_str()}, {"mode", "0755"}},
                               kNoSuid | kNoDev));
@@ -217,6 +223,15 @@ base::Status Inner::act(const plan::MountRoot&) {
   return priv::attach(badge(), inside_, root_.get(), place.get());
 }
 
+// The disk stays attached at kDisk while the base is laid: the layers are folders of it.
+base::Status Inner::mount_scratch_root() {
+  TRY(receive_parts());
+  const base::Fd place(::open("/", O_PATH | O_CLOEXEC));
+  root_ = TRY(priv::clone_tree(badge(), inside_, disk_.get(), kRootFolder, Depth::one));
+  TRY(priv::attach(badge(), inside_, root_.get(), place.get()));
+  return attach_at(disk_.get(), kDisk, Place::folder);
+}
+
 base::Status Inner::act(const plan::MakeFolder& step) {
   return priv::make_folder(badge(), inside_, root_.get(), step.target.c_str(), step.mode,
                            owner_of(step.target));
@@ -224,7 +239,7 @@ base::Status Inner::act(const plan::MakeFolder& step) {
 
 base::Status Inner::act(const plan::MakeLink& step) {
   return priv::make_link(badge(), inside_, root_.get(), step.target.c_str(), step.text.c_str(),
-                         prepared_.owner);
+                         owner_of(step.target));
 }
 
 base::Status Inner::act(const plan::BindReadOnly& step) {
@@ -239,9 +254,49 @@ base::Status Inner::act(const plan::BindReadOnly& step) {
   return attach_at(tree.get(), step.target, S_ISDIR(status.st_mode) ? Place::folder : Place::file);
 }
 
+// Three mounts: the folder with its ids mapped, what nobody in particular may read of it, and the
+// layer over that. The first two stay as parts of the third alone.
+base::Result<base::Fd> Inner::layered(const plan::LayScratch& step, int source) {
+  const Layer& layer = prepared_.layers.at(layers_++);
+  const auto reader =
+      prepared_.has(plan::Protection::base_as_nobody) ? priv::Reader::nobody : priv::Reader::root;
+  const base::Fd top = TRY(priv::find_in(root_.get(), kDisk));
+  const auto attach_in_disk = [&](int mount, const char* name) -> base::Status {
+    const base::Fd place = TRY(priv::find_in(top.get(), name));
+    return priv::attach(badge(), inside_, mount, place.get());
+  };
+  const base::Fd lower =
+      TRY_IN(step.source, priv::clone_tree(badge(), inside_, source, "", Depth::one));
+  TRY(priv::set_attributes(badge(), inside_, lower.get(), kReadOnly | kNoSuid | kNoDev,
+                           Depth::one));
+  TRY_IN(step.source, priv::map_ids(badge(), inside_, lower.get(), id_map_.get()));
+  TRY(attach_in_disk(lower.get(), kLower));
+  const base::Fd seen =
+      TRY_IN(step.source, priv::see_as(badge(), inside_, top.get(), kLower, kNothing, reader));
+  TRY(attach_in_disk(seen.get(), kSeen));
+  base::Fd whole = TRY_IN(step.source, priv::lay_over(badge(), inside_, top.get(), kSeen,
+                                                      layer.upper.c_str(), layer.work.c_str()));
+  TRY(priv::detach(badge(), inside_, top.get(), kSeen));
+  TRY(priv::detach(badge(), inside_, top.get(), kLower));
+  return whole;
+}
+
+base::Status Inner::act(const plan::LayScratch& step) {
+  const base::Fd source =
+      TRY_IN("host", os::openat2(AT_FDCWD, step.source, O_PATH, 0, RESOLVE_NO_MAGICLINKS));
+  const struct stat status = TRY(os::fstat(source.get(), step.source));
+  // Without read_only_base (a test took it out) the host's own folder is there, as writable as it
+  // is.
+  if (!S_ISDIR(status.st_mode) || !prepared_.has(plan::Protection::read_only_base)) {
+    return act(plan::BindReadOnly{step.source, step.target});
+  }
+  const base::Fd whole = TRY(layered(step, source.get()));
+  return attach_at(whole.get(), step.target, Place::folder);
+}
+
 base::Status Inner::act(const plan::WriteFile& step) {
   return priv::write_file(badge(), inside_, root_.get(), step.target.c_str(), step.content,
-                          step.mode, prepared_.owner);
+                          step.mode, owner_of(step.target));
 }
 
 base::Status Inner::act(const plan::TrustBundle& step) {
@@ -280,7 +335,7 @@ base::Status Inner::act(const plan::MountDisk& step) {
   } else {
     TRY(receive_parts());
   }
-  TRY(attach_at(disk_.get(), kDisk, Place::folder));
+  if (!prepared_.scratch) TRY(attach_at(disk_.get(), kDisk, Place::folder));
   for (const auto& folder : prepared_.disk_folders) {
     const base::Fd top = TRY(priv::find_in(root_.get(), kDisk));
     const base::Fd tree =
@@ -441,7 +496,7 @@ base::Status Inner::act(const plan::PivotRoot&) {
     TRY(receive_parts());
     TRY(gvisor::place_init(prepared_, inside_, root_.get(), init_.get()));
   }
-  if (prepared_.has(plan::Protection::read_only_base)) {
+  if (prepared_.has(plan::Protection::read_only_base) && !prepared_.scratch) {
     TRY(priv::set_attributes(badge(), inside_, root_.get(), kReadOnly, Depth::one));
   }
   if (prepared_.gvisor != nullptr) TRY(gvisor::prepare(prepared_, inside_, root_.get()));
@@ -466,8 +521,9 @@ base::Status Inner::act(const plan::DropCapabilities&) {
 base::Status Inner::receive_parts() {
   if (init_.open()) return {};
   ReceivedNote parts = TRY(receive_note(ends_.channel));
-  const std::size_t expected =
-      1U + (prepared_.user_space ? 1U : 0U) + (prepared_.disk_from_outside() ? 1U : 0U);
+  const std::size_t expected = 1U + (prepared_.user_space ? 1U : 0U) +
+                               (prepared_.disk_from_outside() ? 1U : 0U) +
+                               (prepared_.scratch ? 1U : 0U);
   if (parts.end || parts.note.kind != NoteKind::parts || parts.count != expected) {
     return base::system_error("start channel", EPROTO);
   }
@@ -475,6 +531,7 @@ base::Status Inner::receive_parts() {
   init_ = std::move(parts.fds[next++]);
   if (prepared_.user_space) user_space_ = std::move(parts.fds[next++]);
   if (prepared_.disk_from_outside()) disk_ = std::move(parts.fds[next++]);
+  if (prepared_.scratch) id_map_ = std::move(parts.fds[next++]);
   return {};
 }
 
@@ -524,6 +581,7 @@ base::Status Inner::attach_at(int mount, const std::string& target, Place kind) 
 
 // What lies on the working disk is the workload's, all else is root's.
 std::uint32_t Inner::owner_of(const std::string& target) const {
+  if (prepared_.scratch) return prepared_.workload;
   if (!disk_mounted_) return prepared_.owner;
   const bool on_disk = std::ranges::any_of(prepared_.disk_folders, [&](const DiskFolder& folder) {
     return target.size() > folder.target.size() && target.starts_with(folder.target) &&

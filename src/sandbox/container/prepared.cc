@@ -93,6 +93,27 @@ base::Status take_tap(Prepared& prepared) {
   return {};
 }
 
+// A root on the disk needs one that the starter makes, and ids that files of the host can be lent
+// to.
+base::Status take_layers(const plan::MountRoot& root, Prepared& prepared) {
+  prepared.scratch = root.store != plan::Store::memory;
+  const auto* disk = plan::step_of<plan::MountDisk>(*prepared.plan);
+  const bool fits = root.store == plan::Store::image && disk != nullptr &&
+                    disk->store == plan::Store::image && !prepared.own_space;
+  if (prepared.scratch && !fits) {
+    return base::bad_input("MountRoot", "a root on a disk that there is not", "a disk in an image");
+  }
+  for (const plan::Step& step : prepared.plan->steps) {
+    if (!std::holds_alternative<plan::LayScratch>(step)) continue;
+    if (!prepared.scratch) {
+      return base::bad_input("LayScratch", "a layer beside a root in memory", "none");
+    }
+    const std::size_t number = prepared.layers.size();
+    prepared.layers.push_back({fmt::format("over-{}", number), fmt::format("work-{}", number)});
+  }
+  return {};
+}
+
 std::string size_option(std::uint64_t size) {
   return std::to_string((std::max(size, kLeastRoot) + kPage - 1) / kPage * kPage);
 }
@@ -160,6 +181,7 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
     if ((prepared.spaces & CLONE_NEWNS) == 0) {
       return base::bad_input("MountRoot", "no mount namespace", "CloneNamespaces with mount");
     }
+    TRY(take_layers(*root, prepared));
     prepared.root_size = size_option(root->size + inputs.trust_bundle.size());
   }
   if (const auto* dev = plan::step_of<plan::MountDev>(plan)) {

@@ -18,6 +18,16 @@ struct DiskFolder {
   std::uint32_t mode = 0755;
 };
 
+// The names, at the top of the disk, of what a folder of the base with a layer over it is made of.
+struct Layer {
+  std::string upper;
+  std::string work;
+};
+inline constexpr const char* kRootFolder = "root";  // with a scratch root, what becomes "/"
+inline constexpr const char* kLower = "lower";  // where the host's folder is attached meanwhile,
+inline constexpr const char* kSeen = "seen";    // and what is to be seen of it
+inline constexpr const char* kNothing = "nothing";  // an empty folder
+
 // A group of the sandbox as it sees it itself.
 struct ShownGroup {
   std::string source;
@@ -47,6 +57,8 @@ struct Prepared {
   std::string terminals;        // how many the sandbox may have
   std::string workload_option;  // `workload`, who owns them
   std::vector<DiskFolder> disk_folders;
+  bool scratch = false;       // the root lies on the disk
+  std::vector<Layer> layers;  // one for each LayScratch, in its order
   std::vector<ShownGroup> shown_groups;
   const plan::RunGvisor* gvisor = nullptr;
   const plan::MountDisk* disk = nullptr;

@@ -66,6 +66,7 @@ class Start {
   base::Status begin_tunnel();
   base::Status clone_outer();
   base::Status make_disk();
+  base::Status make_layers();
   base::Status listen();
   base::Status take(ReceivedNote& received);
   base::Status give_parts();
@@ -82,6 +83,7 @@ class Start {
   base::Fd said_;    // and what it says of failures
   base::Fd init_;
   base::Fd user_space_;
+  base::Fd id_map_;  // of what a scratch root shows of the host
 };
 
 // What two runs must not share.
@@ -164,12 +166,31 @@ base::Status Start::clone_outer() {
   return {};
 }
 
+// The root and all changes are the workload's; what they are made by is out of its reach.
+base::Status Start::make_layers() {
+  const auto make = [&](const std::string& name, std::uint32_t mode, std::uint32_t owner) {
+    return priv::make_disk_folder(badge(), held_.disk.get(), name, mode, owner);
+  };
+  TRY(make(kRootFolder, 0755, prepared_.workload));
+  for (const char* name : {kLower, kSeen, kNothing}) TRY(make(name, 0755, 0));
+  for (const Layer& layer : prepared_.layers) {
+    TRY(make(layer.upper, 0755, prepared_.workload));
+    TRY(make(layer.work, 0700, 0));
+  }
+  id_map_ = TRY_IN("LayScratch", priv::make_id_map(badge(), held_.owner, kWorkload));
+  return {};
+}
+
 base::Status Start::make_disk() {
   if (!prepared_.disk_from_outside()) return {};
-  held_.disk = prepared_.disk->store == plan::Store::device
-                   ? TRY(priv::mount_guest_disk(badge(), plan::kGuestDisk))
-                   : TRY(priv::make_disk(badge(), prepared_.plan->state_dir,
-                                         {prepared_.disk->size, prepared_.disk->inodes}));
+  held_.disk =
+      prepared_.disk->store == plan::Store::device
+          ? TRY(priv::mount_guest_disk(badge(), plan::kGuestDisk))
+          : TRY(priv::make_disk(
+                badge(), prepared_.plan->state_dir, {prepared_.disk->size, prepared_.disk->inodes},
+                prepared_.disk->blocks == plan::Blocks::reserved ? priv::Blocks::reserved
+                                                                 : priv::Blocks::as_written));
+  if (prepared_.scratch) TRY(make_layers());
   for (const auto& folder : prepared_.disk_folders) {
     TRY(priv::make_disk_folder(badge(), held_.disk.get(), folder.name, folder.mode,
                                prepared_.workload));
@@ -187,11 +208,12 @@ base::Status Start::take_sockets(ReceivedNote& received) {
 }
 
 base::Status Start::give_parts() {
-  int fds[3] = {};
+  int fds[4] = {};
   std::size_t count = 0;
   fds[count++] = init_.get();
   if (prepared_.user_space) fds[count++] = user_space_.get();
   if (prepared_.disk_from_outside()) fds[count++] = held_.disk.get();
+  if (prepared_.scratch) fds[count++] = id_map_.get();
   Note note;
   note.kind = NoteKind::parts;
   const auto sent = send_note(channel_.ours.get(), note, {fds, count});

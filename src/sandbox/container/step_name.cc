@@ -7,12 +7,11 @@ namespace sandbox {
 
 namespace {
 
-constexpr std::array<std::string_view, 23> kNames = {
-    "EnterCgroup", "CloneNamespaces", "MapUsers",   "SetHostname",      "Capture",
-    "MakeTap",     "MountRoot",       "MakeFolder", "MakeLink",         "BindReadOnly",
-    "WriteFile",   "TrustBundle",     "MountDisk",  "MountDev",         "MountCgroups",
-    "MountProc",   "PivotRoot",       "Landlock",   "DropCapabilities", "NoNewPrivs",
-    "Rlimits",     "Seccomp",         "RunGvisor"};
+constexpr std::array<std::string_view, 24> kNames = {
+    "EnterCgroup", "CloneNamespaces",  "MapUsers",   "SetHostname",  "Capture",    "MakeTap",
+    "MountRoot",   "MakeFolder",       "MakeLink",   "BindReadOnly", "LayScratch", "WriteFile",
+    "TrustBundle", "MountDisk",        "MountDev",   "MountCgroups", "MountProc",  "PivotRoot",
+    "Landlock",    "DropCapabilities", "NoNewPrivs", "Rlimits",      "Seccomp",    "RunGvisor"};
 static_assert(kNames.size() == std::variant_size_v<plan::Step>);
 
 }  // namespace

@@ -39,6 +39,24 @@ void add_port(std::vector<std::string>& argv, const std::string& id, int fd, con
              fmt::format("virtserialport,chardev={},name={}", id, name)});
 }
 
+// Without the guest's memory, which is a file that the other side has too.
+constexpr std::string_view kHello =
+    R"({"execute":"qmp_capabilities"}{"execute":"migrate-set-capabilities","arguments":)"
+    R"({"capabilities":[{"capability":"x-ignore-shared","state":true}]}})";
+
+// In place of memory of the VMM's own. Private: what a copy writes is its own, page by page.
+void add_memory(std::vector<std::string>& argv, const plan::Machine& machine, Memory memory) {
+  if (memory == Memory::own) return;
+  const char* share = memory == Memory::recorded ? "on" : "off";
+  add(argv, {"-object",
+             fmt::format("memory-backend-file,id=memory,size={},mem-path=/memory,share={}",
+                         machine.memory, share),
+             "-machine", "memory-backend=memory", "-chardev",
+             fmt::format("socket,id=monitor,fd={}", int{kVmmMonitor}), "-mon",
+             "chardev=monitor,mode=control"});
+  if (memory == Memory::restored) add(argv, {"-incoming", "defer"});
+}
+
 }  // namespace
 
 std::string kernel_command_line(const plan::Machine& machine) {
@@ -55,7 +73,20 @@ std::string kernel_command_line(const plan::Machine& machine) {
   return line;
 }
 
-std::vector<std::string> qemu_arguments(const plan::Machine& machine) {
+std::string record_descriptor_words() {
+  return std::string(kHello) + R"({"execute":"getfd","arguments":{"fdname":"devices"}})";
+}
+
+std::string record_words() {
+  return R"({"execute":"migrate","arguments":{"uri":"fd:devices"}})";
+}
+
+std::string restore_words() {
+  return fmt::format(R"({}{{"execute":"migrate-incoming","arguments":{{"uri":"fd:{}"}}}})", kHello,
+                     int{kVmmDevices});
+}
+
+std::vector<std::string> qemu_arguments(const plan::Machine& machine, Memory memory) {
   const bool emulated = machine.accelerator == plan::Accelerator::emulation;
   std::vector<std::string> argv = {machine.vmm};
   add(argv,
@@ -88,8 +119,7 @@ std::vector<std::string> qemu_arguments(const plan::Machine& machine) {
        kBoxArchive,
        "-append",
        kernel_command_line(machine)});
-  add(argv, {"-chardev", fmt::format("socket,id=monitor,fd={}", int{kVmmMonitor}), "-mon",
-             "chardev=monitor,mode=control"});
+  add_memory(argv, machine, memory);
   add(argv, {"-device", "virtio-serial-device,max_ports=3"});
   add_port(argv, "control", kVmmControl, kControlPort);
   add_port(argv, "watch", kVmmWatch, kWatchPort);
