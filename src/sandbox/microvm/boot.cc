@@ -112,8 +112,11 @@ base::Status await(Booted& machine, GuestSays wanted) {
   std::array<pollfd, 2> waiting = {{{watch, POLLIN, 0}, {machine.vmm->watch_fd(), POLLIN, 0}}};
   const bool ready = TRY(os::wait_for(waiting, kBootMs));
   if (!ready) {
-    return base::fail(base::Kind::peer, "guest",
-                      fmt::format("did not answer within {} s", kBootMs / 1000), {});
+    return base::fail(
+        base::Kind::peer, "guest",
+        fmt::format("did not answer within {} s {}", kBootMs / 1000,
+                    wanted == GuestSays::up ? "of booting" : "of setting up the sandbox inside"),
+        {});
   }
   if ((waiting[0].revents & POLLIN) == 0) {
     const std::string why = machine.vmm->ended();

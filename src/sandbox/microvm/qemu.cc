@@ -93,32 +93,13 @@ std::vector<std::string> qemu_arguments(const plan::Machine& machine, Memory mem
       {"-M",
        "microvm,acpi=on,x-option-roms=off,pit=on,pic=on,rtc=on,isa-serial=off,usb=off,pcie=off",
        "-accel",
-       emulated ? "tcg,thread=multi,tb-size=64" : "kvm",
-       "-cpu",
-       emulated ? "max" : "host",
-       "-m",
-       fmt::format("{}M", machine.memory >> 20),
-       "-smp",
-       fmt::format("{}", machine.processors),
-       "-nodefaults",
-       "-no-user-config",
-       "-no-reboot",
-       "-display",
-       "none",
-       "-serial",
-       "none",
-       "-parallel",
-       "none",
-       "-monitor",
-       "none",
-       "-global",
-       "virtio-mmio.force-legacy=off",
-       "-kernel",
-       kBoxKernel,
-       "-initrd",
-       kBoxArchive,
-       "-append",
-       kernel_command_line(machine)});
+       // One thread for all processors: with one for each a guest stood still for ever now and
+       // then.
+       emulated ? "tcg,thread=single,tb-size=64" : "kvm", "-cpu", emulated ? "max" : "host", "-m",
+       fmt::format("{}M", machine.memory >> 20), "-smp", fmt::format("{}", machine.processors),
+       "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "none",
+       "-parallel", "none", "-monitor", "none", "-global", "virtio-mmio.force-legacy=off",
+       "-kernel", kBoxKernel, "-initrd", kBoxArchive, "-append", kernel_command_line(machine)});
   add_memory(argv, machine, memory);
   add(argv, {"-device", "virtio-serial-device,max_ports=3"});
   add_port(argv, "control", kVmmControl, kControlPort);
