@@ -90,12 +90,11 @@ base::Result<base::Fd> make_id_map(Badge badge, std::uint32_t first, std::uint32
   }
   base::Fd held;
   os::Child holder = TRY(hold_namespace(held));
-  const std::string text = fmt::format(
-      "0 {} 1\n1 {} {}\n{} {} 1\n{} {} {}\n", first + workload, first + 1, workload - 1, workload,
-      first, workload + 1, first + workload + 1, kLeaseSize - 2 - workload);
+  const std::string text =
+      fmt::format("0 {} 1\n1 {} {}\n{} {} 1\n{} {} {}\n", first + workload, first + 1, workload - 1,
+                  workload, first, workload + 1, first + workload + 1, kLeaseSize - 2 - workload);
   for (const char* map : {"uid_map", "gid_map"}) {
-    const base::Fd file =
-        TRY(os::open(fmt::format("/proc/{}/{}", holder.pid(), map), O_WRONLY, 0));
+    const base::Fd file = TRY(os::open(fmt::format("/proc/{}/{}", holder.pid(), map), O_WRONLY, 0));
     if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
       return base::system_error(fmt::format("write {}", map));
     }

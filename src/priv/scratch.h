@@ -11,9 +11,9 @@
 namespace priv {
 
 // A map of ids for mounts, as a user namespace that no process is in: files of the host's root
-// appear as `first` + `workload`'s, those of host id `workload` as `first`'s, every other id n below
-// 65535 as `first` + n. Safe: it gives rights over nothing by itself, and refuses ranges below
-// kFirstLease, so that no file ever appears as an id of the host's own.
+// appear as `first` + `workload`'s, those of host id `workload` as `first`'s, every other id n
+// below 65535 as `first` + n. Safe: it gives rights over nothing by itself, and refuses ranges
+// below kFirstLease, so that no file ever appears as an id of the host's own.
 [[nodiscard]] base::Result<base::Fd> make_id_map(Badge badge, std::uint32_t first,
                                                  std::uint32_t workload);
 
@@ -24,10 +24,10 @@ namespace priv {
 
 // Whose eyes a folder is read with.
 enum class Reader { nobody, root };
-// `lower` (a name in the folder `at`) read-only, as `reader` may read it: overlayfs asks on behalf of
-// whoever mounted it beside who reads, so that what is closed to others stays closed even to those
-// whom `lower` says to be the owners. `empty` is the name of an empty folder there.
-// Safe: it shows no more than `lower` does. [between clone and exec]
+// `lower` (a name in the folder `at`) read-only, as `reader` may read it: overlayfs asks on behalf
+// of whoever mounted it beside who reads, so that what is closed to others stays closed even to
+// those whom `lower` says to be the owners. `empty` is the name of an empty folder there. Safe: it
+// shows no more than `lower` does. [between clone and exec]
 [[nodiscard]] base::Result<base::Fd> see_as(Badge badge, const Inside& inside, int at,
                                             const char* lower, const char* empty, Reader reader);
 // `lower` under the layer `upper`, which takes all changes; `work` is an empty folder beside

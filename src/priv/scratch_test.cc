@@ -41,7 +41,9 @@ class Scratch : public ::testing::Test {
     ASSERT_EQ(::chmod(at("base/closed").c_str(), 0700), 0);
     map_ = priv::make_id_map(badge(), kFirst, kWorkload).value();
   }
-  [[nodiscard]] std::string at(const std::string& name) const { return folder_.path() + "/" + name; }
+  [[nodiscard]] std::string at(const std::string& name) const {
+    return folder_.path() + "/" + name;
+  }
   void file(const std::string& name, uid_t uid, gid_t gid, mode_t mode) const {
     std::ofstream(at(name)) << name.substr(name.rfind('/') + 1);
     ASSERT_EQ(::chmod(at(name).c_str(), mode), 0);
@@ -130,8 +132,9 @@ TEST_F(Scratch, WhatIsClosedStaysClosedToItsSeemingOwner) {
     EXPECT_TRUE(said.starts_with("begun\n")) << said;
     EXPECT_FALSE(said.contains(name)) << script;
   }
-  const std::string others = "cat shadow of-1000 of-nobody closed/file; ls closed; "
-                             "chmod 755 closed; ls closed; mv closed opened; ls opened";
+  const std::string others =
+      "cat shadow of-1000 of-nobody closed/file; ls closed; "
+      "chmod 755 closed; ls closed; mv closed opened; ls opened";
   EXPECT_EQ(run(priv::Reader::nobody, "echo begun; { " + others + "; } 2>/dev/null"), "begun\n");
   // Positive control: read with root's eyes, who seems to own it reads it.
   EXPECT_EQ(run(priv::Reader::root, "cat secret shadow; ls closed"), "secretshadowfile\n");
