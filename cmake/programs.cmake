@@ -45,7 +45,7 @@ target_link_options(cerco-vmm-memory PRIVATE -fno-sanitize=all -nostdlib++ -Wl,-
 file(GLOB init_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/init/*.cc)
 list(FILTER init_sources EXCLUDE REGEX "_test\\.cc$")
 foreach(need confine/calls confine/capabilities confine/compile confine/identity confine/isolate confine/ours confine/profile
-        confine/seccomp os/duplex os/files os/socket tunnel/channel tunnel/serve tunnel/words
+        confine/seccomp os/duplex os/files os/socket os/sparse tunnel/channel tunnel/serve tunnel/words
         base/error base/fd base/text base/wire)
   list(APPEND init_sources ${CMAKE_SOURCE_DIR}/src/${need}.cc)
 endforeach()

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/cli.h"
+#include "cli/delegated.h"
 #include "cli/presets.h"
 #include "host/host.h"
 #include "host/machine.h"
@@ -125,9 +126,12 @@ base::Result<std::map<std::string, std::string>> passed_environment(const World&
 
 base::Result<plan::HostFacts> host_facts(const World& world) {
   const auto roots = world.env.find("SSL_CERT_FILE");
-  return host::gather({.ssl_cert_file = roots == world.env.end() ? "" : roots->second,
-                       .state_dir = world.state_dir,
-                       .helper_dir = world.helper_dir});
+  const host::Caller caller = {.ssl_cert_file = roots == world.env.end() ? "" : roots->second,
+                               .state_dir = world.state_dir,
+                               .helper_dir = world.helper_dir};
+  plan::HostFacts facts = TRY(host::gather(caller));
+  if (join_delegated_group(world, facts)) return host::gather(caller);
+  return facts;
 }
 
 base::Result<plan::Plan> make_plan(const World& world, const policy::Policy& policy,

@@ -66,7 +66,7 @@ constexpr std::string_view kJournal[] = {
 constexpr std::string_view kFiles[] = {"fchmod",     "fstatfs",   "getdents64", "mkdirat",
                                        "newfstatat", "openat",    "openat2",    "pread64",
                                        "readlinkat", "symlinkat", "unlinkat",   "dup",
-                                       "recvfrom",   "sendto",    "umask"};
+                                       "recvfrom",   "sendto",    "umask",      "pwrite64"};
 // Carries bytes between descriptors that it was given, and makes pipes and pairs of sockets.
 constexpr std::string_view kTunnel[] = {"getsockopt", "shutdown", "socketpair"};
 // Copies between two sockets that it has.

@@ -13,6 +13,7 @@
 #include "init/init.h"
 #include "os/files.h"
 #include "os/socket.h"
+#include "os/sparse.h"
 
 namespace init {
 namespace {
@@ -126,10 +127,12 @@ class Incoming {
       return;
     }
     file_ = std::move(*opened);
+    writer_ = os::SparseWriter(file_.get());
   }
   [[nodiscard]] bool whole() const { return left_ == 0; }
   // Closes the file, so that it can be executed once its arrival is answered (ETXTBSY else).
   [[nodiscard]] confine::Outcome close() {
+    if (outcome_) note(writer_.end("file"));
     file_.reset();
     return outcome_;
   }
@@ -138,17 +141,22 @@ class Incoming {
     if (bytes.size() > left_) return false;
     left_ -= bytes.size();
     if (!outcome_) return true;
-    if (const auto written = os::write_all(file_.get(), bytes, "file"); !written) {
-      outcome_ = failed("write", written.error().number);
-      (void)::unlinkat(place_.folder.get(), place_.name.c_str(), 0);
-    }
+    note(writer_.write(bytes, "file"));
     return true;
   }
 
  private:
+  // What could not be written whole is not left.
+  void note(const base::Status& written) {
+    if (written) return;
+    outcome_ = failed("write", written.error().number);
+    (void)::unlinkat(place_.folder.get(), place_.name.c_str(), 0);
+  }
+
   std::uint64_t left_;
   Place place_;
   base::Fd file_;
+  os::SparseWriter writer_ = os::SparseWriter(-1);
   confine::Outcome outcome_;
 };
 

@@ -331,6 +331,9 @@ ssize_t write(int fd, const void* from, std::size_t size) {
 ssize_t pread(int fd, void* to, std::size_t size, off_t at) {
   return call(SYS_pread64, fd, to, size, at);
 }
+ssize_t pwrite(int fd, const void* from, std::size_t size, off_t at) {
+  return call(SYS_pwrite64, fd, from, size, at);
+}
 int dup2(int from, int to) noexcept {
   if (from == to) return fcntl(from, F_GETFD) < 0 ? -1 : to;
   return static_cast<int>(call(SYS_dup3, from, to, 0));

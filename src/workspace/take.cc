@@ -11,6 +11,7 @@
 
 #include "os/move.h"
 #include "os/os.h"
+#include "os/sparse.h"
 #include "workspace/path.h"
 #include "workspace/session.h"
 #include "workspace/workspace.h"
@@ -165,11 +166,14 @@ class Taking {
     NewFile file(parent.get(), temporary,
                  TRY(os::openat2(parent.get(), temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
                                  entry.mode & kModes, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)));
+    const std::string shown = base::printable(entry.path);
     Digest digest;
+    os::SparseWriter writer(file.fd());
     TRY(content(entry.size, [&](std::string_view bytes) -> base::Status {
       digest.add(bytes);
-      return os::write_all(file.fd(), bytes, base::printable(entry.path));
+      return writer.write(bytes, shown);
     }));
+    TRY(writer.end(shown));
     const Known now = {frame::EntryKind::file, digest.hex(), (entry.mode & S_IXUSR) != 0};
     if (!changed(entry.path, now)) return {};
     if (!known) return unless_clash(file.keep_as(parent.get(), name), entry.path);

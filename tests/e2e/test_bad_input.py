@@ -43,7 +43,6 @@ def test_a_wrong_policy_names_line_and_remedy(cerco, case):
     (["run", "--in", "/nonexistent/file", "--", "true"], 125, "/nonexistent/file"),
     (["run", "--ro", "/nonexistent/folder", "--", "true"], 125, "/nonexistent/folder"),
     (["run", "--policy", "/nonexistent.toml", "--", "true"], 125, "/nonexistent.toml"),
-    (["run", "--set", "filesystem.root=scratch", "--", "true"], 125, "not carried out yet"),
     (["run", "-t", "--", "true"], 125, "standard input is no terminal"),
     (["run", "--set", "limits.memory=0", "--", "true"], 125, "memory"),
     (["run", "--allow", "*.com", "--", "true"], 125, "com"),

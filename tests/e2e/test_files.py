@@ -194,6 +194,33 @@ def test_sparse_and_special_files(cerco, tmp_path):
     assert "big" in result.error or "limits.disk" in result.error
 
 
+def test_holes_stay_holes_and_take_no_room(cerco, tmp_path):
+    """Both ways, and by cp: a file takes what it holds, and is the same byte for byte."""
+    source = tmp_path / "source"
+    with open(source, "wb") as file:
+        file.write(b"begin")
+        file.seek(200 << 20)
+        file.write(b"middle")
+        file.truncate(300 << 20)
+    flags = ("--set", "limits.disk=16MiB")
+    made = "truncate -s 6M new; printf x | dd of=new bs=1 seek=3000000 conv=notrunc 2>/dev/null"
+    result = cerco.run(*flags, "--in", source, "--out", "out", "--", "sh", "-c",
+                       f"cmp source copy 2>/dev/null; cp source copy; du -k source | cut -f1; stat -c %s source; tail -c 104857600 source | head -c 6; {made}",
+                       cwd=tmp_path)
+    lines = result.text.splitlines()
+    assert result.status == 0 and int(lines[0]) <= 64 and lines[1:] == [str(300 << 20), "middle"], result
+    new = (tmp_path / "out" / "new").stat()
+    assert (new.st_size, (tmp_path / "out" / "new").read_bytes().index(b"x")) == (6 << 20, 3000000) and new.st_blocks * 512 <= 64 << 10
+    run = cerco("start", *flags).text.strip()
+    try:
+        assert cerco("cp", source, f"{run}:there").status == 0
+        result = cerco("exec", run, "--", "sh", "-c", "du -k there | cut -f1; sha256sum <there")
+        assert int(result.text.splitlines()[0]) <= 64, result
+        assert result.text.splitlines()[1].split()[0] == hashlib.sha256(source.read_bytes()).hexdigest()
+    finally:
+        cerco("rm", run)
+
+
 def test_deep_trees_and_odd_names(cerco, tmp_path):
     """E75."""
     program = ("import os\nopen('y', 'w').write('y')\nopen(b'\\xff' * 255, 'w').write('n')\nopen('A', 'w').write('A')\nopen('a', 'w').write('a')\n"

@@ -278,6 +278,37 @@ def test_a_stuck_command_holds_no_other_up(session):
     full.stdout.close()
 
 
+STOPPER = """import os, signal
+print('up', flush=True)
+known = {pid for pid in os.listdir('/proc') if pid.isdigit()}
+stopped = 0
+while True:
+    for pid in set(os.listdir('/proc')) - known:
+        try:
+            if pid.isdigit():
+                os.kill(int(pid), signal.SIGSTOP)
+                stopped += 1
+        except OSError:
+            pass
+"""
+
+
+def test_commands_that_are_stopped_at_their_start(session):
+    """Code inside that stops whatever begins holds up those commands alone: their time limits end them, and the session is asked as before."""
+    stopper = session.start("python3", "-uc", STOPPER, stdout=subprocess.PIPE)
+    assert stopper.stdout.readline() == b"up\n"
+    waiting = [session.start("sleep", "1000") for _ in range(3)]
+    ended = session.cerco("exec", "--timeout", "2s", session.id, "--", "sleep", "1000")
+    assert ended.status == 124, ended
+    for client in waiting:
+        client.kill()
+        client.wait(GUARD)
+    stopper.kill()
+    stopper.wait(GUARD)
+    stopper.stdout.close()
+    assert session.exec("echo", "on").out == b"on\n"
+
+
 def test_a_killed_supervisor_leaves_nothing_running(cerco, session):
     """F91: ps, gc and rm tell the truth afterwards, and the journal has an end."""
     client = session.start("sleep", "600", stderr=subprocess.PIPE)

@@ -17,6 +17,7 @@
 #include "confine/confine.h"
 #include "sandbox/container/outer.h"
 #include "sandbox/container/rights.h"
+#include "sandbox/container/scratch.h"
 #include "sandbox/container/start_channel.h"
 #include "sandbox/container/step_name.h"
 #include "sandbox/gvisor/gvisor.h"
@@ -87,7 +88,6 @@ class Inner {
   base::Status null_streams();
   base::Status enter_user_namespace();
   base::Status mount_scratch_root();
-  base::Result<base::Fd> layered(const plan::LayScratch& step, int source);
   base::Status attach_at(int mount, const std::string& target, Place kind);
   base::Status cover(const std::string& path);
   base::Status show_meminfo();
@@ -254,33 +254,6 @@ base::Status Inner::act(const plan::BindReadOnly& step) {
   return attach_at(tree.get(), step.target, S_ISDIR(status.st_mode) ? Place::folder : Place::file);
 }
 
-// Three mounts: the folder with its ids mapped, what nobody in particular may read of it, and the
-// layer over that. The first two stay as parts of the third alone.
-base::Result<base::Fd> Inner::layered(const plan::LayScratch& step, int source) {
-  const Layer& layer = prepared_.layers.at(layers_++);
-  const auto reader =
-      prepared_.has(plan::Protection::base_as_nobody) ? priv::Reader::nobody : priv::Reader::root;
-  const base::Fd top = TRY(priv::find_in(root_.get(), kDisk));
-  const auto attach_in_disk = [&](int mount, const char* name) -> base::Status {
-    const base::Fd place = TRY(priv::find_in(top.get(), name));
-    return priv::attach(badge(), inside_, mount, place.get());
-  };
-  const base::Fd lower =
-      TRY_IN(step.source, priv::clone_tree(badge(), inside_, source, "", Depth::one));
-  TRY(priv::set_attributes(badge(), inside_, lower.get(), kReadOnly | kNoSuid | kNoDev,
-                           Depth::one));
-  TRY_IN(step.source, priv::map_ids(badge(), inside_, lower.get(), id_map_.get()));
-  TRY(attach_in_disk(lower.get(), kLower));
-  const base::Fd seen =
-      TRY_IN(step.source, priv::see_as(badge(), inside_, top.get(), kLower, kNothing, reader));
-  TRY(attach_in_disk(seen.get(), kSeen));
-  base::Fd whole = TRY_IN(step.source, priv::lay_over(badge(), inside_, top.get(), kSeen,
-                                                      layer.upper.c_str(), layer.work.c_str()));
-  TRY(priv::detach(badge(), inside_, top.get(), kSeen));
-  TRY(priv::detach(badge(), inside_, top.get(), kLower));
-  return whole;
-}
-
 base::Status Inner::act(const plan::LayScratch& step) {
   const base::Fd source =
       TRY_IN("host", os::openat2(AT_FDCWD, step.source, O_PATH, 0, RESOLVE_NO_MAGICLINKS));
@@ -290,7 +263,10 @@ base::Status Inner::act(const plan::LayScratch& step) {
   if (!S_ISDIR(status.st_mode) || !prepared_.has(plan::Protection::read_only_base)) {
     return act(plan::BindReadOnly{step.source, step.target});
   }
-  const base::Fd whole = TRY(layered(step, source.get()));
+  const base::Fd top = TRY(priv::find_in(root_.get(), kDisk));
+  const base::Fd whole =
+      TRY_IN(step.source, lay_scratch(prepared_, inside_, prepared_.layers.at(layers_++),
+                                      {source.get(), top.get(), id_map_.get()}));
   return attach_at(whole.get(), step.target, Place::folder);
 }
 
