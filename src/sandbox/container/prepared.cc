@@ -160,7 +160,7 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
     if ((prepared.spaces & CLONE_NEWNS) == 0) {
       return base::bad_input("MountRoot", "no mount namespace", "CloneNamespaces with mount");
     }
-    prepared.root_size = size_option(root->size + inputs.trust_bundle.size());
+    prepared.root_size = size_option(root->size + 2 * inputs.trust_bundle.size());  // and for Java
   }
   if (const auto* dev = plan::step_of<plan::MountDev>(plan)) {
     prepared.shm_size = size_option(dev->shm_size);
