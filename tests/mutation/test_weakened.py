@@ -33,6 +33,8 @@ WEAKENINGS = [
     ("plan", "verify_steps.cc", "same && plan_.tier != policy::Tier::isolate &&", "same &&"),
     ("plan", "verify.cc", "if (isolate != (plan.policy.isolation.tier == policy::Tier::isolate)) {", "if (false) {"),
     ("plan", "verify.cc", "command.argv.front() != kEngineStarter) {", "false) {"),
+    ("gateway", "http_session.cc", "if (counted) count(asked, 1);\n  if (counted && !asked.handling.bodies.empty() && !co_await look_into_body(asked)) {\n    count(asked, -1);\n    co_return Next::end;\n  }",
+     "if (counted && !asked.handling.bodies.empty() && !co_await look_into_body(asked)) co_return Next::end;\n  if (counted) count(asked, 1);"),
     # the gateway in a crowd, and what a proxy leaves to others
     ("gateway", "core.h", "crowded() ? os::Queue::tight : os::Queue::tuned", "os::Queue::tuned"),
     ("gateway", "target.cc", "connection_.core.bound_queue(socket->get());", ""),
