@@ -168,9 +168,7 @@ std::vector<Command> make_commands() {
        Words::anywhere, 2, why});
   all.push_back(
       {"doctor", "[POLICY FLAGS]", "say what this host can give and what would do where it cannot",
-       with_policy_flags({{"--canary", 0, "", "try a run with planted credentials", Built::not_yet},
-                          kHelp,
-                          kJson}),
+       with_policy_flags({{"--canary", 0, "", "try a run with planted credentials"}, kHelp, kJson}),
        Words::anywhere, 2, doctor});
   all.push_back(later("attack", "…", "try to get out of a sandbox"));
   all.push_back(
@@ -256,6 +254,7 @@ std::vector<Command> make_commands() {
         {"--ca-out", 0, "FILE", "write the certificate that clients have to trust"},
         {"--env-out", 0, "FILE", "write variables for the clients to a new file, one K=V a line"},
         {"--report", 0, "FILE|fd:N", "write the report there at the end"},
+        {"--strict", 0, "", "refuse a policy with keys that a proxy does not carry out"},
         kHelp,
         kJson},
        Words::anywhere,

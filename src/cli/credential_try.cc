@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/credential_test_request.h"
+#include "cli/report_text.h"
 #include "journal/journal.h"
 #include "os/os.h"
 
@@ -25,15 +26,6 @@ base::Result<policy::Credential> find_credential(const policy::Policy& policy,
                          "the policy has no credential `" + base::printable(name) + "`" +
                              (near.empty() ? "" : " (did you mean " + near + ")"),
                          "expected the name of one, with --policy FILE");
-}
-
-// The value of "run" in a report that we wrote.
-std::string run_in(std::string_view report) {
-  static constexpr std::string_view kMember = "\"run\":\"";
-  const auto at = report.find(kMember);
-  if (at == std::string_view::npos) return {};
-  const auto from = at + kMember.size();
-  return std::string(report.substr(from, report.find('"', from) - from));
 }
 
 struct Tried {

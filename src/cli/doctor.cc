@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/cli.h"
+#include "cli/doctor_canary.h"
 #include "host/machine.h"
 #include "plan/abilities.h"
 
@@ -31,12 +32,44 @@ std::string json_of(const std::vector<plan::Ability>& abilities) {
   return base::json_array(items);
 }
 
+std::string json_of(const std::vector<CanaryFinding>& findings) {
+  std::vector<std::string> items;
+  for (const CanaryFinding& one : findings) {
+    items.push_back(base::JsonObject()
+                        .add("name", one.name)
+                        .add("good", one.good)
+                        .add("what", base::printable(one.what))
+                        .text());
+  }
+  return base::json_array(items);
+}
+
+// A run with a planted secret, and where it was found.
+base::Result<int> canary(const World& world, const Parsed& parsed,
+                         const policy::Effective& effective) {
+  const std::vector<CanaryFinding> findings = TRY(try_canary(world, effective));
+  const bool good = std::ranges::all_of(findings, &CanaryFinding::good);
+  if (parsed.has("--json")) {
+    print(world,
+          base::JsonObject().add("given", good).raw("canary", json_of(findings)).text() + "\n");
+    return good ? 0 : 1;
+  }
+  std::string out = "a run with a planted secret\n";
+  for (const CanaryFinding& one : findings) {
+    out += fmt::format("  {:<4} {}\n", one.good ? "yes" : "NO", one.name);
+    if (!one.good) out += fmt::format("         {}\n", base::printable(one.what));
+  }
+  print(world, out);
+  return good ? 0 : 1;
+}
+
 }  // namespace
 
 base::Result<int> doctor(const World& world, const Parsed& parsed) {
   TRY(want_words("doctor", parsed, 0, "[POLICY FLAGS]"));
   plan::HostFacts host = TRY(host_facts(world));
   const policy::Effective effective = TRY(load_policy(world, parsed, host.size));
+  if (parsed.has("--canary")) return canary(world, parsed, effective);
   TRY(host::look_for_machine(effective.policy, host));
   const auto tiers = plan::tier_abilities(effective.policy, host);
   const auto protections = plan::protection_abilities(effective.policy, host);

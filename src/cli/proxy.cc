@@ -6,6 +6,7 @@
 #include <array>
 #include <csignal>
 
+#include "cli/proxy_policy.h"
 #include "cli/report_file.h"
 #include "cli/report_text.h"
 #include "cli/roots.h"
@@ -168,6 +169,7 @@ std::string report_of(const plan::Plan& plan, const os::Instant& started,
   report.run = plan.run;
   report.task = plan.policy.task;
   report.tier = "none";
+  report.unheld = plan.unheld;
   report.policy_sha256 = plan.policy_sha256;
   report.started = started;
   report.ended = os::wall_time();
@@ -175,6 +177,20 @@ std::string report_of(const plan::Plan& plan, const os::Instant& started,
   report.ending = end.ending;
   report.summary = end.summary;
   return supervisor::report_json(report);
+}
+
+// What is left to others is said, and kept in the record; with --strict it stops the start.
+base::Status tell_left(const World& world, const Parsed& parsed, const policy::Effective& effective,
+                       plan::Plan& plan) {
+  const std::vector<LeftKey> left = TRY(left_to_others(effective));
+  const std::string text = left_text(left);
+  if (text.empty()) return {};
+  if (parsed.has("--strict")) {
+    return base::bad_input("--strict", text, "expected a policy without them, or `cerco run`");
+  }
+  print_error(world, "cerco: " + base::printable(text) + "\n");
+  for (const LeftKey& one : left) plan.unheld.push_back(one.key);
+  return {};
 }
 
 base::Status check_policy(const Parsed& parsed, const plan::Plan& plan) {
@@ -198,6 +214,7 @@ base::Result<int> proxy(const World& world, const Parsed& parsed) {
     print_error(world, "cerco: " + base::printable(warning) + "\n");
   }
   plan::Plan plan = TRY(plan::make_proxy(effective.policy, host, base::random_base32));
+  TRY(tell_left(world, parsed, effective, plan));
   if (world.edit_plan) world.edit_plan(plan);
   TRY(check_policy(parsed, plan));
   std::vector<Listener> listeners = TRY(listen(parsed));

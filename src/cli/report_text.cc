@@ -65,4 +65,12 @@ std::string refusal_block(const journal::Summary& summary) {
   return block;
 }
 
+std::string run_in(std::string_view report) {
+  static constexpr std::string_view kMember = "\"run\":\"";
+  const auto at = report.find(kMember);
+  if (at == std::string_view::npos) return {};
+  const auto from = at + kMember.size();
+  return std::string(report.substr(from, report.find('"', from) - from));
+}
+
 }  // namespace cli

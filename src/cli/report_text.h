@@ -23,4 +23,7 @@ struct ReportFacts {
 // What was refused, how often, and what would allow it; "" when nothing was.
 [[nodiscard]] std::string refusal_block(const journal::Summary& summary);
 
+// The value of "run" in a report that we wrote, "" where there is none.
+[[nodiscard]] std::string run_in(std::string_view report);
+
 }  // namespace cli

@@ -7,6 +7,7 @@
 #include <map>
 #include <thread>
 
+#include "gateway/h2_link.h"
 #include "gateway/testing.h"
 
 namespace gateway {
@@ -415,6 +416,37 @@ TEST_F(H2Test, LargeBodiesGoBothWaysWithinBoundedMemory) {
     EXPECT_TRUE(answer.ends_with("\r\n\r\n" + std::string(kSize, 'y')));
   });
   EXPECT_EQ(world.core().h2_room, std::int64_t{32} << 20);
+}
+
+// What peers may send ahead comes out of one room: whoever comes late gets the least, and what is
+// over goes back.
+TEST_F(H2Test, TheRoomForWhatIsSentAheadIsShared) {
+  constexpr std::int64_t kRoom = std::int64_t{32} << 20;
+  constexpr std::int64_t kLeast = 64 * 1024;
+  constexpr int kMany = 300;
+  std::int64_t last_given = 0;
+  Core& core = world.core();
+  Wake wake;
+  std::vector<base::Fd> peers;
+  std::vector<std::shared_ptr<H2Link>> links;
+  std::int64_t last = kRoom;
+  for (int i = 0; i < kMany; ++i) {
+    auto [mine, theirs] = std::move(*os::socket_pair(SOCK_STREAM));
+    peers.push_back(std::move(theirs));
+    auto link = H2Link::make(core, http::H2Side::server,
+                             std::make_shared<SocketStream>(core.io, std::move(mine), wake), wake);
+    ASSERT_TRUE(link.has_value());
+    links.push_back(std::move(*link));
+    last_given = last - core.h2_room;
+    last = core.h2_room;
+    EXPECT_GE(last_given, kLeast);
+    EXPECT_LE(last_given, kRoom / 2);
+  }
+  EXPECT_EQ(last_given, kLeast);
+  EXPECT_GE(core.h2_room, -kMany * kLeast) << "never more than the least beyond it";
+  for (const auto& link : links) link->detach();
+  links.clear();
+  EXPECT_EQ(core.h2_room, kRoom);
 }
 
 TEST_F(H2Test, TheRulesLimitsHold) {

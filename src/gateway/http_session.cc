@@ -92,15 +92,15 @@ asio::awaitable<HttpSession::Next> HttpSession::serve_one() {
   if (tunnel_) co_return Next::end;
   decide(asked);
   const Carrying carrying(connection_, asked.request, asked.verdict.treatment);
-  if (asked.verdict.allow && !asked.handling.bodies.empty() && !co_await look_into_body(asked)) {
+  // Counted before anything is waited for: requests of other connections come meanwhile.
+  const bool counted = asked.verdict.allow;
+  if (counted) count(asked, 1);
+  if (counted && !asked.handling.bodies.empty() && !co_await look_into_body(asked)) {
+    count(asked, -1);
     co_return Next::end;
   }
-  if (asked.verdict.allow) {
-    // Counted before anything is waited for: requests of other connections come meanwhile.
-    count(asked, 1);
-    co_await find_way(asked);
-    if (!asked.verdict.allow) count(asked, -1);
-  }
+  if (asked.verdict.allow) co_await find_way(asked);
+  if (counted && !asked.verdict.allow) count(asked, -1);
   if (!co_await record(asked)) co_return Next::end;
   if (!asked.verdict.allow) {
     const bool misdirected = asked.verdict.reason == "misdirected";

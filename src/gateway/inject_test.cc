@@ -194,6 +194,38 @@ TEST(Inject, BodiesHoweverTheyCome) {
   }
 }
 
+// A body that is awaited, to be looked into, counts from its head on; one that never comes does
+// not.
+TEST(Inject, RequestsWhoseBodiesAreAwaitedAreCountedTogether) {
+  Stage stage(R"({ body = "token" })");
+  stage.world.plan.policy.egress[0].max_requests = 1;
+  const std::string form = "application/x-www-form-urlencoded";
+  const std::string body = "token=" + kPlaceholder;
+  const std::string whole = post(form, body, "Expect: 100-continue\r\n");
+  const std::string head = whole.substr(0, whole.size() - body.size());
+  const Peer clients[] = {stage.world.connect(kHost, 443), stage.world.connect(kHost, 443),
+                          stage.world.connect(kHost, 443)};
+  const auto roots = *http::client_context(stage.inside.pem(), http::Verification::required);
+  const auto ask = [&](const TlsPeer& tls, const std::string& text) {
+    tls.send(text);
+    return tls.read_until("\r\n\r\n");
+  };
+  stage.world.run([&] {
+    {
+      const TlsPeer gone(clients[0], roots, TlsPeer::Side::client, kHost);
+      EXPECT_TRUE(ask(gone, head).contains("100 Continue"));
+      gone.close();
+      EXPECT_EQ(gone.read_some(), "");  // the gateway has taken notice
+    }
+    const TlsPeer one(clients[1], roots, TlsPeer::Side::client, kHost);
+    const TlsPeer other(clients[2], roots, TlsPeer::Side::client, kHost);
+    EXPECT_TRUE(ask(one, head).contains("100 Continue"));
+    EXPECT_TRUE(ask(other, head).contains("X-Cerco-Deny: max-requests"));
+    EXPECT_TRUE(ask(one, body).contains("200 OK"));
+  });
+  EXPECT_EQ(stage.seen.size(), 1U);
+}
+
 // What is refused: nothing reaches the server, and no placeholder either.
 TEST(Inject, WhatIsRefused) {
   struct Refused {

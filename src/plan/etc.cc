@@ -68,8 +68,12 @@ std::map<std::string, std::string> etc_files(std::string_view run) {
 }
 
 std::vector<std::string> trust_targets() {
-  return {std::string(kBundle), "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem",
-          "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"};
+  return {std::string(kBundle),
+          "/etc/ssl/cert.pem",
+          "/etc/ssl/ca-bundle.pem",
+          "/etc/pki/tls/certs/ca-bundle.crt",
+          "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+          "/etc/ssl/certs/java/cacerts"};
 }
 
 std::map<std::string, std::string> trust_variables() {

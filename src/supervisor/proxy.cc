@@ -27,6 +27,7 @@ journal::Draft planned(const plan::Plan& plan) {
   return {"run.planned",
           base::JsonObject()
               .add("tier", "none")
+              .raw("unheld", base::json_strings(plan.unheld))
               .add("policy_sha256", plan.policy_sha256)
               .raw("policy", policy::to_json(plan.policy))
               .members(),

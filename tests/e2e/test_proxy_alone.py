@@ -197,6 +197,19 @@ def test_it_starts_only_as_it_was_asked_to(net):
     assert kept.status == 2 and there.read_text() == "mine", kept
 
 
+def test_what_it_does_not_carry_out_is_said_and_kept(net, alone):
+    text = POLICY.replace("[network]", '[isolation]\ntier = "microvm"\n[limits]\nmemory = "1GiB"\n[network]', 1)
+    one = alone(text)
+    status, err = one.end()
+    assert status == 0 and f"isolation.tier ({one.policy}:" in err and "limits.memory" in err and "limits.disk" not in err, err
+    assert one.events("run.planned")[0]["unheld"] == ["isolation.tier", "limits.memory"]
+    assert json.loads(one.report.read_text())["unheld"] == ["isolation.tier", "limits.memory"]
+    strict = net.box("proxy", "--strict", "--policy", one.policy, "--ca-out", net.folder / "ca", "--listen", "127.0.0.1:0")
+    assert strict.status == 2 and "isolation.tier" in strict.error, strict
+    demands = net.box("proxy", "--listen", "127.0.0.1:0", "--set", "audit.exec=required")
+    assert demands.status == 2 and "audit.exec" in demands.error, demands
+
+
 def test_it_keeps_no_rights(net, alone):
     """All of its processes: no capability but root's to end its own parts, no new privileges, filters where bytes are read."""
     one = alone()

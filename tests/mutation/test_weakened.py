@@ -45,6 +45,13 @@ WEAKENINGS = [
     ("plan", "requirements.cc", "need(!host.base_stacked,", "need(true,"),
     ("plan", "limits.cc", "if (found == host_.controllers.end() || found->second.kind != CgroupKind::v2) {", "if (found == host_.controllers.end()) {"),
     ("plan", "limits.cc", "if (host_.disks.empty()) {", "if (false) {"),
+    ("gateway", "http_session.cc", "if (counted) count(asked, 1);\n  if (counted && !asked.handling.bodies.empty() && !co_await look_into_body(asked)) {\n    count(asked, -1);\n    co_return Next::end;\n  }",
+     "if (counted && !asked.handling.bodies.empty() && !co_await look_into_body(asked)) co_return Next::end;\n  if (counted) count(asked, 1);"),
+    # the gateway in a crowd, and what a proxy leaves to others
+    ("gateway", "core.h", "crowded() ? os::Queue::tight : os::Queue::tuned", "os::Queue::tuned"),
+    ("gateway", "target.cc", "connection_.core.bound_queue(socket->get());", ""),
+    ("cli", "proxy_policy.cc", "if (effective.policy.audit.exec == policy::Need::required) {", "if (false) {"),
+    ("cli", "proxy_policy.cc", "if (action != policy::Action::freeze) continue;", "continue;"),
     # policy: which requests a rule allows
     ("policy", "counting.cc", 'return known == "TRACE" ||', 'return known == "TRACES" ||'),
     ("policy", "counting.cc", 'if (!rule.encoded_slash && path.contains("%2F")) return false;', ""),

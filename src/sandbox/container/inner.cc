@@ -15,6 +15,7 @@
 #include <cerrno>
 
 #include "confine/confine.h"
+#include "sandbox/container/java_store.h"
 #include "sandbox/container/outer.h"
 #include "sandbox/container/rights.h"
 #include "sandbox/container/scratch.h"
@@ -88,6 +89,7 @@ class Inner {
   base::Status null_streams();
   base::Status enter_user_namespace();
   base::Status mount_scratch_root();
+  base::Status put_over(const std::vector<std::string>& targets, const std::string& content);
   base::Status attach_at(int mount, const std::string& target, Place kind);
   base::Status cover(const std::string& path);
   base::Status show_meminfo();
@@ -276,14 +278,26 @@ base::Status Inner::act(const plan::WriteFile& step) {
 }
 
 base::Status Inner::act(const plan::TrustBundle& step) {
-  TRY(priv::write_file(badge(), inside_, root_.get(), kTrust, prepared_.inputs->trust_bundle, 0444,
-                       prepared_.owner));
-  for (const auto& target : step.targets) {
-    const base::Fd bundle =
+  const std::string& bundle = prepared_.inputs->trust_bundle;
+  std::vector<std::string> targets = step.targets;
+  // Java's only where there is one: it takes a while to make.
+  if (std::erase(targets, kJavaStore) != 0 &&
+      ::faccessat(root_.get(), kJavaStore.data() + 1, F_OK, 0) == 0) {
+    const std::string store = TRY(java_store(bundle));
+    TRY(put_over({std::string(kJavaStore)}, store));
+  }
+  return put_over(targets, bundle);
+}
+
+// One file of ours over several places.
+base::Status Inner::put_over(const std::vector<std::string>& targets, const std::string& content) {
+  TRY(priv::write_file(badge(), inside_, root_.get(), kTrust, content, 0444, prepared_.owner));
+  for (const auto& target : targets) {
+    const base::Fd file =
         TRY(priv::clone_tree(badge(), inside_, root_.get(), kTrust + 1, Depth::one));
-    TRY(priv::set_attributes(badge(), inside_, bundle.get(), kReadOnly | kNoSuid | kNoDev | kNoExec,
+    TRY(priv::set_attributes(badge(), inside_, file.get(), kReadOnly | kNoSuid | kNoDev | kNoExec,
                              Depth::one));
-    TRY_IN(target, attach_at(bundle.get(), target, Place::file));
+    TRY_IN(target, attach_at(file.get(), target, Place::file));
   }
   if (::unlinkat(root_.get(), kTrust + 1, 0) != 0) return base::system_error("unlink");
   return {};

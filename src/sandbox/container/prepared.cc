@@ -182,7 +182,7 @@ base::Result<Prepared> prepare(const plan::Plan& plan, const Inputs& inputs) {
       return base::bad_input("MountRoot", "no mount namespace", "CloneNamespaces with mount");
     }
     TRY(take_layers(*root, prepared));
-    prepared.root_size = size_option(root->size + inputs.trust_bundle.size());
+    prepared.root_size = size_option(root->size + 2 * inputs.trust_bundle.size());  // and for Java
   }
   if (const auto* dev = plan::step_of<plan::MountDev>(plan)) {
     prepared.shm_size = size_option(dev->shm_size);

@@ -53,6 +53,9 @@ class MicroVm final : public Sandbox {
       std::uint64_t number) override;
   [[nodiscard]] base::Status freeze() override { return box_->freeze(); }
   [[nodiscard]] base::Status thaw() override { return box_->thaw(); }
+  [[nodiscard]] base::Status steer(const plan::Capture& capture) override {
+    return box_->steer(capture);
+  }
   [[nodiscard]] base::Status cut_network() override { return box_->cut_network(); }
   [[nodiscard]] base::Status end() override;
   [[nodiscard]] base::Status destroy() override;
