@@ -17,6 +17,15 @@ constexpr std::size_t kMostEntries = 2'000'000;
 constexpr std::array<const char*, 2> kPackers = {"/usr/bin/mkfs.erofs", "/usr/sbin/mkfs.erofs"};
 constexpr const char* kPackages = "/var/lib/dpkg/status";
 
+// Packing by other rules gives other names.
+constexpr std::string_view kRules = "2";
+
+// Whether an ordinary user of the host may do nothing with it: such a file stays out of the image,
+// which a guest whose kernel was taken over reads as it lies there, whatever the files' modes are.
+bool is_closed(const struct stat& about) {
+  return !S_ISLNK(about.st_mode) && (about.st_mode & (S_IROTH | S_IXOTH)) == 0;
+}
+
 // Everything below a folder, by name, with what tells that it was changed.
 class Walk {
  public:
@@ -29,16 +38,20 @@ class Walk {
     if (++entries_ > kMostEntries) {
       return base::bad_input(path, "too many files", fmt::format("at most {}", kMostEntries));
     }
-    if (!S_ISDIR(about.st_mode)) return {};
+    const bool closed = !shown.empty() && is_closed(about);
+    if (closed) closed_.push_back(shown.substr(1));
+    if (closed || !S_ISDIR(about.st_mode)) return {};
     for (const auto& name : TRY(os::list_folder(path))) {
       TRY(add(path + "/" + name, shown + "/" + name));
     }
     return {};
   }
   [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] const std::vector<std::string>& closed() const { return closed_; }
 
  private:
   std::string text_;
+  std::vector<std::string> closed_;  // what is_closed(), without the slash at its front
   std::size_t entries_ = 0;
 };
 
@@ -65,12 +78,16 @@ base::Status leave_out(const std::string& folder, const std::vector<std::string>
   return {};
 }
 
+bool is_link(const std::string& path) {
+  return os::path_kind(path) == os::PathKind::link;
+}
+
 // By the state of the package database.
 base::Result<std::string> name_of_host() {
   const base::Fd about = TRY(os::open(kPackages, O_PATH, 0));
   const struct stat state = TRY(os::fstat(about.get(), kPackages));
-  const std::string key =
-      fmt::format("{} {} {}", state.st_size, state.st_mtim.tv_sec, state.st_mtim.tv_nsec);
+  const std::string key = fmt::format("{} {} {} {}", kRules, state.st_size, state.st_mtim.tv_sec,
+                                      state.st_mtim.tv_nsec);
   return "host-" + base::sha256(key).substr(0, 32) + ".erofs";
 }
 
@@ -116,9 +133,10 @@ base::Result<std::string> image_of_folder(const std::string& folder, const std::
   Walk walk;
   TRY_IN("filesystem.base", walk.add(folder, ""));
   const std::string images = TRY(images_folder(state_dir));
-  const std::string name = "dir-" + base::sha256(walk.text()).substr(0, 32) + ".erofs";
+  const std::string key = fmt::format("{}\n{}", kRules, walk.text());
+  const std::string name = "dir-" + base::sha256(key).substr(0, 32) + ".erofs";
   if (os::may_access(images + "/" + name, os::Access::read)) return images + "/" + name;
-  return pack(folder, images, name, {});
+  return pack(folder, images, name, walk.closed());
 }
 
 base::Result<std::string> image_of_host(const std::string& state_dir) {
@@ -138,6 +156,11 @@ base::Result<std::string> make_image_of_host(const plan::HostFacts& facts) {
   for (const auto& [path, source] : facts.etc_binds) wanted.push_back(source);
   std::vector<std::string> excluded;
   TRY(leave_out("", wanted, excluded));
+  Walk walk;
+  for (const auto& path : wanted) {
+    if (!is_link(path)) TRY_IN("image warm host", walk.add(path, path));
+  }
+  excluded.insert(excluded.end(), walk.closed().begin(), walk.closed().end());
   return pack("/", images, name, excluded);
 }
 

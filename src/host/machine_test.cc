@@ -49,6 +49,32 @@ TEST_F(ImageTest, IsMadeOnceForEachStateOfTheFolder) {
   EXPECT_NE(*first, *other);
 }
 
+// A guest whose kernel was taken over reads its disk, not the files' modes.
+TEST_F(ImageTest, WhatIsClosedToOthersStaysOut) {
+  namespace fs = std::filesystem;
+  const std::string base = folder_ + "/base/usr";
+  const auto write = [&](const std::string& name, const std::string& text, unsigned mode) {
+    std::ofstream(base + "/" + name) << text;
+    fs::permissions(base + "/" + name, static_cast<fs::perms>(mode));
+  };
+  fs::create_directory(base + "/closed");
+  write("open", "text-for-everyone", 0644);
+  write("key", "text-of-the-owner", 0600);
+  write("group", "text-of-the-group", 0640);
+  write("closed/open", "text-in-a-closed-folder", 0644);
+  write("program", "text-that-runs", 0711);
+  fs::permissions(base + "/closed", fs::perms::owner_all);
+  const auto made = host::image_of_folder(folder_ + "/base", folder_ + "/state");
+  ASSERT_TRUE(made) << made.error().line();
+  const auto bytes = os::read_file(*made, 16U << 20);
+  ASSERT_TRUE(bytes) << bytes.error().line();
+  EXPECT_TRUE(bytes->contains("text-for-everyone"));
+  EXPECT_TRUE(bytes->contains("text-that-runs"));
+  EXPECT_FALSE(bytes->contains("text-of-the-owner"));
+  EXPECT_FALSE(bytes->contains("text-of-the-group"));
+  EXPECT_FALSE(bytes->contains("text-in-a-closed-folder"));
+}
+
 TEST_F(ImageTest, AFolderWithoutUsrIsNoBase) {
   const auto made = host::image_of_folder(folder_, folder_ + "/state");
   ASSERT_FALSE(made);

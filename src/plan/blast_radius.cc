@@ -197,10 +197,18 @@ std::vector<std::string> reads_of(const Plan& plan) {
             fmt::format("of this host: the engine and its libraries ({}){}", fmt::join(base, ", "),
                         etc ? ", and the authorities that it trusts" : "")};
   }
+  const policy::Base& from = plan.policy.filesystem.base;
+  const std::string whose =
+      from.kind == policy::BaseKind::dir ? "the base folder " + from.name : "this host";
   std::vector<std::string> lines = {
-      fmt::format("{} of this host, as far as every user of it may", fmt::join(base, ", ")),
+      fmt::format("{} of {}, as far as every user of it may", fmt::join(base, ", "), whose),
       etc ? "an /etc of its own with the host's tool settings, no account or key"
           : "an /etc of its own"};
+  if (plan.machine && from.kind == policy::BaseKind::dir) {
+    lines.push_back(fmt::format(
+        "whoever takes the guest's kernel over: all else below {} that is open to every user",
+        from.name));
+  }
   for (const auto& path : asked)
     lines.push_back(fmt::format("{} of this host (filesystem.read_only)", path));
   lines.emplace_back(

@@ -30,6 +30,10 @@ struct Inputs {
   std::string init_path;  // cerco-init on the host; copied into a sealed memfd
 };
 
+// The largest number that journal and report can hold. What a kernel of the sandbox's own counts is
+// cut to it.
+inline constexpr std::uint64_t kMostCounted = (1ULL << 53) - 1;
+
 // Why the sandbox's limits were hit, read from the kernel.
 struct Counters {
   std::uint64_t memory_peak = 0;  // bytes

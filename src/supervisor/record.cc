@@ -96,6 +96,12 @@ base::JsonObject own_alert(std::string_view detector, std::string_view text) {
 
 }  // namespace
 
+journal::Draft broke_protocol() {
+  return draft("alert", own_alert("broke_protocol",
+                                  "what came from inside in cerco-init's place is nothing that "
+                                  "cerco-init says; the sandbox was ended"));
+}
+
 journal::Draft part_lost(std::string_view who) {
   return draft(
       "alert",

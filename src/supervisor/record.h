@@ -26,6 +26,7 @@ namespace supervisor {
 [[nodiscard]] journal::Draft limit_hit(std::string_view limit);
 [[nodiscard]] journal::Draft containment(const journal::Alarm& alarm);
 [[nodiscard]] journal::Draft operator_action(std::string_view action);
+[[nodiscard]] journal::Draft broke_protocol();
 [[nodiscard]] journal::Draft part_lost(std::string_view who);
 // What the sandbox's end could not remove.
 [[nodiscard]] journal::Draft left_over(const base::Error& error);

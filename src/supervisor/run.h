@@ -124,6 +124,8 @@ class Run {
   void on_started(const frame::Started& started);
   void on_not_started(const frame::NotStarted& failed);
   void on_ended(const frame::Ended& ended);
+  void on_nonsense();
+  void kill_command(Command& command);
   void end_command(Command& command, Cut why, std::string by);
   void finish_command(Command& command);
   void end_commands();
@@ -205,7 +207,8 @@ class Run {
   std::optional<Clock::time_point> next_cpu_check_;  // where limits.cpu is held
   std::optional<Clock::time_point> oom_check_at_;
   Clock::time_point oom_check_until_;
-  bool command_started_ = false;
+  bool command_started_ = false;  // it was ordered
+  bool command_began_ = false;    // it runs, as cerco-init says
   bool all_dead_ = false;
   bool over_ = false;      // the loop is to end
   bool finished_ = false;  // the caller said Finish or is gone

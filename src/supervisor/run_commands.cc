@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "confine/confine.h"
+#include "supervisor/believable.h"
 #include "supervisor/record.h"
 #include "supervisor/run.h"
 
@@ -16,6 +17,7 @@ namespace supervisor {
 namespace {
 
 constexpr std::chrono::milliseconds kGrace{1000};  // between SIGTERM and the end of a command
+constexpr std::chrono::milliseconds kGoneWithin{10'000};  // of a kill
 constexpr std::chrono::milliseconds kOomInterval{5};
 
 confine::Profile profile_of(policy::SeccompProfile profile) {
@@ -121,12 +123,25 @@ Client* Run::client_of(std::uint64_t command) {
 }
 
 void Run::on_started(const frame::Started& started) {
-  if (started.id != kCommand || !launch_.detach || detached_) return;
+  if (Command* command = command_of(started.id)) command->began = true;
+  if (started.id != kCommand) return;
+  command_began_ = true;
+  if (!launch_.detach || detached_) return;
   tell_caller(Begun{});
   leave_caller();
 }
 
+// A sandbox whose own words contradict each other is ended: nothing else that it says would count.
+void Run::on_nonsense() {
+  record(broke_protocol());
+  all_dead_ = true;  // nothing is asked of it any more
+  cut(Cut::killed, "the sandbox broke the protocol");
+}
+
 void Run::on_not_started(const frame::NotStarted& failed) {
+  const Command* told_of = command_of(failed.id);
+  const bool began = failed.id == kCommand ? command_began_ : told_of != nullptr && told_of->began;
+  if (began || !can_be(failed)) return on_nonsense();
   if (failed.id == kCommand) {
     facts_.command_ended = true;
     start_failure_ = failed.step;
@@ -144,6 +159,7 @@ void Run::on_not_started(const frame::NotStarted& failed) {
 }
 
 void Run::on_ended(const frame::Ended& ended) {
+  if (!can_be(ended)) return on_nonsense();
   if (ended.id == kCommand) {
     facts_.command_ended = true;
     facts_.signalled = ended.signalled;
@@ -162,13 +178,21 @@ void Run::on_ended(const frame::Ended& ended) {
   finish_command(*command);
 }
 
+// With every process of it. Whoever waits for it waits no longer than kGoneWithin, whatever becomes
+// of them: a kernel of the sandbox's own may have stopped to answer.
+void Run::kill_command(Command& command) {
+  (void)command.processes->kill();
+  command.kill_at.reset();
+  if (!command.gone_by) command.gone_by = Clock::now() + kGoneWithin;
+}
+
 // All its processes go with it, whatever sessions and parents they have given themselves.
 void Run::end_command(Command& command, Cut why, std::string by) {
   if (command.facts.cut == Cut::none) {
     command.facts.cut = why;
     command.facts.by = std::move(by);
   }
-  (void)command.processes->kill();
+  kill_command(command);
 }
 
 // The command itself has ended, or everything with it.
@@ -179,7 +203,9 @@ void Run::finish_command(Command& command) {
   if (facts.cut != Cut::none) (void)command.processes->kill();
   if (const auto now = sandbox_->counters()) {
     facts.counters.disk_full = now->disk_full;
-    facts.counters.process_limit_hits = now->process_limit_hits - command.before.process_limit_hits;
+    facts.counters.process_limit_hits =
+        std::max(now->process_limit_hits, command.before.process_limit_hits) -
+        command.before.process_limit_hits;
   }
   Over over;
   over.ending = judge(facts);
@@ -231,10 +257,11 @@ void Run::look_for_oom(Clock::time_point now) {
 void Run::tick_commands(Clock::time_point now) {
   for (const auto& command : commands_) {
     if (command->over) continue;
-    if (command->kill_at && now >= *command->kill_at) {
-      (void)command->processes->kill();
-      command->kill_at.reset();
+    if (command->gone_by && now >= *command->gone_by) {
+      finish_command(*command);
+      continue;
     }
+    if (command->kill_at && now >= *command->kill_at) kill_command(*command);
     if (command->deadline && now >= *command->deadline) {
       command->deadline.reset();
       if (command->facts.cut == Cut::none) command->facts.cut = Cut::timed_out;
@@ -263,6 +290,7 @@ Clock::time_point Run::next_of_commands() const {
   for (const auto& command : commands_) {
     if (command->deadline) next = std::min(next, *command->deadline);
     if (command->kill_at) next = std::min(next, *command->kill_at);
+    if (command->gone_by) next = std::min(next, *command->gone_by);
     if (command->over) next = Clock::now();
   }
   const std::uint64_t idle = plan_.policy.limits.idle_ms;

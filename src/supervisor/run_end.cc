@@ -27,6 +27,11 @@ std::uint64_t missing(std::uint64_t all, std::uint64_t seen) {
   return all > seen ? all - seen : 0;
 }
 
+int milliseconds_until(Clock::time_point end) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, kPatienceMs));
+}
+
 bool answers(const ipc::Channel& channel, int ms) {
   pollfd polled = {channel.fd(), POLLIN, 0};
   return ::poll(&polled, 1, ms) > 0;
@@ -93,14 +98,17 @@ void Run::take_counts() {
   usage_.written_bytes = facts_.counters.disk_used;
 }
 
-// Before anything is fetched, everything that could still change it is gone.
+// Before anything is fetched, everything that could still change it is gone; and what is not, where
+// a kernel of the sandbox's own does not do as it is told, has no network from here on.
 void Run::serve_taking() {
   (void)sandbox_->thaw();
   if (!ipc::send_value(sandbox_->control(), frame::ToInit(frame::KillAll{}), {})) return;
-  while (answers(sandbox_->control(), kPatienceMs)) {
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(kPatienceMs);
+  while (answers(sandbox_->control(), milliseconds_until(end))) {
     const auto answer = receive<frame::FromInit>(sandbox_->control(), "cerco-init");
     if (!answer || std::holds_alternative<frame::AllDead>(*answer)) break;
   }
+  (void)sandbox_->cut_network();
   const std::array<int, 1> fds = {take_session_.get()};
   (void)ipc::send_value(sandbox_->control(),
                         frame::ToInit(frame::ServeFiles{1000, 1000, plan_.command.cwd}), fds);

@@ -135,6 +135,11 @@ void Run::answer(Client& client, const Exec& request, std::vector<base::Fd>& fds
     client.gone = true;
     return;
   }
+  if (plan_.tier == policy::Tier::isolate) {
+    // It would run without the engine's own filter.
+    client.say_last(refused("exec: a run of the isolate tier has its one script and no commands"));
+    return;
+  }
   for (const base::Fd& stream : fds) {
     struct stat status = {};
     // They are given to the workload's user: a file or a device would be the host's.

@@ -70,6 +70,8 @@ struct Command {
   Clock::time_point started;
   std::optional<Clock::time_point> deadline;
   std::optional<Clock::time_point> kill_at;  // the grace after its time-out ends here
+  std::optional<Clock::time_point> gone_by;  // it was killed, and is given up then
+  bool began = false;
   bool over = false;
 };
 

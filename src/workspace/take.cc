@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <set>
@@ -21,6 +22,9 @@ namespace {
 
 constexpr unsigned kModes = 0777;  // set-id and sticky bits stay inside
 constexpr std::size_t kNamesKept = 8;
+// What comes out within Session::pace_ms even of an emulated guest.
+constexpr std::uint64_t kEntriesAPiece = 64;
+constexpr std::uint64_t kBytesAPiece = 256U << 10;
 
 // A file below the folder that is being written under a name of its own; gone at its end unless it
 // was kept.
@@ -77,7 +81,7 @@ class Taking {
   base::Result<Taken> all() {
     TRY(send(session_, frame::Fetch{from_}));
     while (true) {
-      auto came = TRY(receive(session_));
+      auto came = TRY(next());
       if (std::holds_alternative<frame::Done>(came)) break;
       if (const auto* refused = std::get_if<frame::Refused>(&came)) {
         TRY(partly(*refused));
@@ -95,6 +99,20 @@ class Taking {
   }
 
  private:
+  // Whoever sends a byte now and then is never silent, and would keep the sandbox for ever.
+  base::Result<frame::FileFrame> next() {
+    if (session_.stall_ms >= 0) {
+      const std::uint64_t pieces = 1 + entries_ / kEntriesAPiece + came_ / kBytesAPiece;
+      const auto patience = std::chrono::milliseconds(session_.stall_ms) +
+                            pieces * std::chrono::milliseconds(session_.pace_ms);
+      if (std::chrono::steady_clock::now() - began_ > patience) {
+        return base::fail(base::Kind::peer, where_, "the sandbox hands its files out too slowly",
+                          {});
+      }
+    }
+    return receive(session_);
+  }
+
   // What was asked for by one name gets the other; false for what was not asked for.
   bool rename(std::string& path) const {
     if (from_.empty()) return true;
@@ -191,12 +209,13 @@ class Taking {
     }
     bytes_ += size;
     while (size > 0) {
-      const auto came = TRY(receive(session_));
+      const auto came = TRY(next());
       const auto* data = std::get_if<frame::Data>(&came);
       if (data == nullptr || data->bytes.empty() || data->bytes.size() > size) {
         return malformed("a file that is not as long as it was said to be");
       }
       size -= data->bytes.size();
+      came_ += data->bytes.size();
       TRY(sink(data->bytes));
     }
     return {};
@@ -300,7 +319,9 @@ class Taking {
   std::set<std::string> clashes_;  // folders that could not be made where something else stands
   std::map<std::string, std::uint32_t> unmade_;  // folders that were put in, with their modes
   std::uint64_t entries_ = 0;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0;  // that were said to come
+  std::uint64_t came_ = 0;   // that came
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   Taken taken_;
 };
 

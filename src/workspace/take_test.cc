@@ -301,6 +301,25 @@ TEST(Take, ADescriptorFromInsideIsRefused) {
   EXPECT_FALSE(take(wire, out));
 }
 
+// Whoever always says a little is never silent. Here the patience is none, and all is there.
+TEST(Take, ATrickleEnds) {
+  for (const int pace_ms : {0, 60'000}) {
+    const Folder out;
+    Wire wire;
+    wire.say(frame::Entry{"large", EntryKind::file, 0644, 100, ""});
+    for (int i = 0; i < 100; ++i) wire.say(frame::Data{"x"});
+    wire.say(frame::Done{});
+    workspace::Session session = wire.session();
+    session.stall_ms = 0;
+    session.pace_ms = pace_ms;
+    const base::Fd dir = *os::open(out.path(), O_PATH | O_DIRECTORY, 0);
+    const auto taken = workspace::take(session, dir.get(), {}, kCaps);
+    EXPECT_EQ(taken.has_value(), pace_ms > 0);
+    if (!taken) EXPECT_TRUE(taken.error().line().contains("too slowly")) << taken.error().line();
+    EXPECT_EQ(out.tree(), pace_ms > 0 ? Names{"large"} : Names{});
+  }
+}
+
 TEST(Take, AnEarlyEndIsAnError) {
   const Folder out;
   Wire wire;

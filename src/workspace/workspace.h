@@ -21,6 +21,8 @@ struct Session {
   int socket = -1;
   int stop = -1;          // readable: give up (a signal came); -1: nothing can stop it
   int stall_ms = 30'000;  // how long the other side may be silent; -1: no limit
+  // How much longer than that all may take that comes out: for each 256 KiB and each 64 entries.
+  int pace_ms = 1'000;
   std::string_view what;  // how errors call it; "": --in and --out
 };
 

@@ -263,3 +263,14 @@ def test_native_code_in_the_engines_place_wins_nothing(isolate, hostile_engine):
     assert {name for name, answer in held.items() if answer == "works"} == set(), held
     free = attempts(isolate, hostile_engine, "cerco-without")
     assert {name for name, answer in free.items() if answer == "works"} >= {name for name, works in ATTEMPTS.items() if works}, free
+
+
+def test_no_command_is_run_beside_the_script(isolate):
+    """The engine's filter is the script's: whatever `exec` started would have the container's, which is wider."""
+    (isolate.folder / "script.js").write_text("setInterval(() => {}, 1000)")
+    run = isolate("run", "--detach", "--", "script.js").text.strip()
+    try:
+        done = isolate("exec", run, "--", "/engine/workerd", "--version")
+        assert done.status == 125 and "isolate tier" in done.error and not done.out, done
+    finally:
+        assert isolate("rm", run).status == 0

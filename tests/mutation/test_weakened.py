@@ -199,6 +199,10 @@ WEAKENINGS = [
     ("os", "terminal.cc", "set_modes(kept.terminal, TCSAFLUSH, kept.old);", "set_modes(kept.terminal, TCSANOW, kept.old);"),
     ("supervisor", "parts.cc", "if (!at || at->v6 || at->address[0] != 127) {", "if (!at || at->v6) {"),
     ("priv", "cgroup_end.cc", "if (below) count += TRY(signal_all(below->get()));", ""),
+    # supervisor: what is believed of a sandbox
+    ("supervisor", "believable.cc", "return how && ended.cpu_ms <= sandbox::kMostCounted;", "return how;"),
+    ("workspace", "take.cc", "if (std::chrono::steady_clock::now() - began_ > patience) {", "if (false) {"),
+    ("host", "base_image.cc", "if (closed) closed_.push_back(shown.substr(1));", ""),
     # supervisor: what is kept of a run
     ("supervisor", "run_folder.cc", "if (live->alive || ::flock(live->file.get(), LOCK_EX | LOCK_NB) != 0) return false;", ""),
     ("supervisor", "output_ring.cc", "if (segments_.size() > kKept / kSegment + 1) {", "if (false) {"),

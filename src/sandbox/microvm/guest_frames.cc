@@ -50,13 +50,14 @@ void put_counters(const Counters& counters, GuestNote& note) {
 }
 
 Counters counters_in(const GuestNote& note) {
+  const auto value = [&](std::size_t at) { return std::min(note.values.at(at), kMostCounted); };
   Counters counters;
-  counters.memory_peak = note.values[0];
-  counters.oom_kills = note.values[1];
-  counters.processes_peak = note.values[2];
-  counters.process_limit_hits = note.values[3];
-  counters.cpu_ms = note.values[4];
-  counters.disk_used = note.values[5];
+  counters.memory_peak = value(0);
+  counters.oom_kills = value(1);
+  counters.processes_peak = value(2);
+  counters.process_limit_hits = value(3);
+  counters.cpu_ms = value(4);
+  counters.disk_used = value(5);
   counters.disk_full = note.values[6] != 0;
   return counters;
 }

@@ -32,7 +32,7 @@ class GuestProcesses final : public CommandProcesses {
  private:
   [[nodiscard]] std::uint64_t count(std::size_t at) const {
     const auto note = watch_->ask(GuestAsk::command_counters, number_);
-    return note ? note->values.at(at) : 0;
+    return note ? std::min(note->values.at(at), kMostCounted) : 0;
   }
   std::shared_ptr<GuestWatch> watch_;
   std::uint64_t number_;
