@@ -13,8 +13,9 @@ const CanaryPlan kPlan = {
 
 CanarySeen all_well() {
   return {.status = 0,
-          .inside = "CANARY began\nCERCO_CANARY=ph\nCANARY plain\nCANARY answer /canary/bound "
-                    "silence\nCANARY answer /elsewhere HTTP/1.1 403 Forbidden\r\nCANARY ended\n",
+          .inside =
+              "CANARY began\nCERCO_CANARY=ph\nCANARY plain\nCANARY answer /canary/bound "
+              "silence\nCANARY answer /elsewhere HTTP/1.1 403 Forbidden\r\nCANARY ended\n",
           .requests = {"GET /canary/bound HTTP/1.1\r\nAuthorization: Bearer canary-abc\r\n\r\n"},
           .journal = R"({"type":"credential.used"})",
           .verified = true};

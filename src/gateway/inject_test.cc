@@ -194,7 +194,8 @@ TEST(Inject, BodiesHoweverTheyCome) {
   }
 }
 
-// A body that is awaited, to be looked into, counts from its head on; one that never comes does not.
+// A body that is awaited, to be looked into, counts from its head on; one that never comes does
+// not.
 TEST(Inject, RequestsWhoseBodiesAreAwaitedAreCountedTogether) {
   Stage stage(R"({ body = "token" })");
   stage.world.plan.policy.egress[0].max_requests = 1;

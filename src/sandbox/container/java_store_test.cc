@@ -27,7 +27,8 @@ TEST(JavaStore, EveryCertificateIsAnEntryOfItsOwn) {
   const std::string made = *java_store("a comment\n" + one + one);
   const std::string entry = std::string("\0\0\0\2\0\6root-1", 12) + std::string(8, '\0') +
                             std::string("\0\5X.509\0\0\0\6\1\2\3\4\5\6", 17);
-  EXPECT_TRUE(made.starts_with(std::string("\xfe\xed\xfe\xed\0\0\0\2\0\0\0\2", 12) + entry)) << hex(made);
+  EXPECT_TRUE(made.starts_with(std::string("\xfe\xed\xfe\xed\0\0\0\2\0\0\0\2", 12) + entry))
+      << hex(made);
   EXPECT_EQ(made.size(), 12 + 2 * entry.size() + 20);
 }
 
