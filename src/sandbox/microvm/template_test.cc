@@ -157,9 +157,9 @@ TEST(TemplateNote, WhatIsWrittenIsRead) {
   ASSERT_TRUE(read);
   EXPECT_EQ(*read, note);
   std::string text = note_text(note);
-  for (const auto& [from, to] :
-       {std::pair("abcd", "../."), std::pair("\n5\n", "\n-5\n"), std::pair("\n7\n", "\n99999999999\n"),
-        std::pair("cerco", "Cerco"), std::pair("\n6\n", "\n\n")}) {
+  for (const auto& [from, to] : {std::pair("abcd", "../."), std::pair("\n5\n", "\n-5\n"),
+                                 std::pair("\n7\n", "\n99999999999\n"), std::pair("cerco", "Cerco"),
+                                 std::pair("\n6\n", "\n\n")}) {
     std::string wrong = text;
     wrong.replace(wrong.find(from), std::strlen(from), to);
     EXPECT_FALSE(parse_note(wrong)) << wrong;

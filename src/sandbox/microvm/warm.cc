@@ -39,8 +39,8 @@ base::Result<std::string> drain(const base::Fd& pipe) {
 base::Result<std::string> boot_and_record(const plan::Plan& plan, const Inputs& inputs,
                                           const base::Fd& memory) {
   TRY(os::truncate(memory.get(), plan.machine->memory, "memory"));
-  Booted machine = TRY(
-      boot_machine(plan, inputs, {Memory::recorded, TRY(os::duplicate(memory.get())), {}}));
+  Booted machine =
+      TRY(boot_machine(plan, inputs, {Memory::recorded, TRY(os::duplicate(memory.get())), {}}));
   TRY(await(machine, GuestSays::up));
   const base::Fd pipe = TRY(machine.vmm->record());
   return drain(pipe);
@@ -67,7 +67,8 @@ void tidy(const std::string& folder, std::uint64_t now) {
   for (const auto& name : *names) {
     if (!name.ends_with(".about")) continue;
     const auto text = os::read_file(folder + "/" + name, 4096);
-    const auto note = text ? parse_note(*text) : base::Result<TemplateNote>(base::bad_input(name, "", {}));
+    const auto note =
+        text ? parse_note(*text) : base::Result<TemplateNote>(base::bad_input(name, "", {}));
     if (!note || !is_current(*note, now, note->tsc_khz)) continue;
     const std::string begin = name.substr(0, name.rfind('.'));
     named.insert(named.end(),
