@@ -83,6 +83,9 @@ class Sandbox {
   // processes apart by.
   [[nodiscard]] virtual base::Result<std::unique_ptr<CommandProcesses>> command_processes(
       std::uint64_t number) = 0;
+  // Asked some seconds apart: whether what stands between the code and the host's kernel lost a
+  // part to somebody's kill, so that code waits for ever. Only gVisor has such parts.
+  [[nodiscard]] virtual bool crippled() { return false; }
   [[nodiscard]] virtual base::Status freeze() = 0;
   [[nodiscard]] virtual base::Status thaw() = 0;
   // Takes to the gateway what `capture` says from now on, and refuses all else: all of it at once,

@@ -204,6 +204,7 @@ class Run {
   Clock::time_point started_;
   std::optional<Clock::time_point> kill_at_;  // the grace after a time-out ends here
   Clock::time_point next_disk_check_;
+  Clock::time_point next_parts_check_;               // of what a tier is made of
   std::optional<Clock::time_point> next_cpu_check_;  // where limits.cpu is held
   std::optional<Clock::time_point> oom_check_at_;
   Clock::time_point oom_check_until_;

@@ -16,6 +16,7 @@ namespace {
 // is no ending.
 constexpr std::chrono::milliseconds kOomPatience{1000};
 
+constexpr std::chrono::seconds kPartsInterval{2};      // long enough for a tier to clear its own
 constexpr std::chrono::milliseconds kCpuInterval{10};  // between looks at the processor time
 constexpr std::uint64_t kMostMilli = 1'024'000;        // thousandths of a processor
 
@@ -172,6 +173,7 @@ void Run::contain(const journal::Alarm& alarm) {
   if (alarm.action == "kill") {
     cut(Cut::killed, "detector:" + alarm.detector);
   } else if (alarm.action == "freeze") {
+    next_parts_check_ = Clock::time_point::max();  // what is frozen clears nothing away
     if (!sandbox_->freeze()) cut(Cut::killed, "detector:" + alarm.detector);
   } else if (alarm.action == "cut-network") {
     network_cut_ = true;
@@ -221,6 +223,10 @@ void Run::on_tick() {
     time_out(Cut::timed_out, now);
   }
   if (next_cpu_check_ && !kill_at_ && now >= *next_cpu_check_) look_at_processor_time(now);
+  if (now >= next_parts_check_) {
+    next_parts_check_ = now + kPartsInterval;
+    if (sandbox_->crippled()) cut(Cut::killed, "host");
+  }
   if (now >= next_disk_check_) {
     look_at_host_disk(now);
     if (sandbox_->oom_fd() < 0) oom_check_at_ = oom_check_until_ = now;

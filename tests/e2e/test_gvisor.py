@@ -3,10 +3,12 @@
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -136,6 +138,67 @@ def test_whoever_is_killed_ends_the_run_and_leaves_nothing(cerco, whom):
     process.stdout.close()
     process.stderr.close()
     wait_until(lambda: not [t for t in traces.now() if t.startswith(("process", "mount", "loop"))], what=lambda: str(traces.now()))
+    assert cerco("gc").status == 0
+    assert traces.since() == []
+
+
+def stubs_of(process):
+    """The processes that the sandbox's code runs in: gVisor's kernel traces them."""
+    kernel = named(process, "runsc-sandbox")[0]
+    return [pid for pid in descendants_of(kernel)
+            if "TracerPid:\t0\n" not in pathlib.Path(f"/proc/{pid}/status").read_text()]
+
+
+def test_code_whose_process_somebody_killed_does_not_wait_for_the_wall_limit(cerco):
+    """F91: what gVisor's kernel runs code in was killed by the host; the run is over, as killed, and leaves nothing."""
+    if "platform ptrace" not in cerco("check", "--tier", "gvisor").text:
+        pytest.skip("only by ptrace does gVisor's kernel wait for such a process for ever")
+    traces = Traces(cerco.state)
+    process = start_and_stay(cerco)
+    # The first one is where the others come from: nothing runs in it.
+    os.kill(stubs_of(process)[-1], signal.SIGKILL)
+    assert process.wait(GUARD) == 137
+    report = json.loads((cerco.folder / "report.json").read_text())
+    assert (report["ending"]["kind"], report["ending"]["by"]) == ("killed", "host"), report
+    process.stdout.close()
+    process.stderr.close()
+    assert traces.since() == []
+
+
+@pytest.mark.parametrize("whom", ["runsc", "runsc-sandbox", "runsc-gofer", "cerco-tunnel"])
+def test_whoever_hangs_is_ended_by_the_wall_limit(cerco, whom):
+    """E104: a stopped part of gVisor's is no way around the time limit, and the report is true."""
+    traces = Traces(cerco.state)
+    process = cerco.start("run", "--timeout", "3s", "--report", "report.json", "--", "sh", "-c", "echo up; sleep 600",
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    assert process.stdout.readline() == b"up\n", process.stderr.read()
+    for pid in named(process, whom):
+        os.kill(pid, signal.SIGSTOP)
+    assert process.wait(GUARD) == 124
+    assert json.loads((cerco.folder / "report.json").read_text())["ending"]["kind"] == "timed_out"
+    process.stdout.close()
+    process.stderr.close()
+    assert traces.since() == []
+
+
+@pytest.mark.skipif(os.environ.get("CERCO_LANE") != "long", reason="many runs: in the long lane")
+def test_sandboxes_killed_at_any_moment_leave_nothing(cerco):
+    """E103: 200 of them; one of all that takes part, the caller included, at any moment of start and run."""
+    traces = Traces(cerco.state)
+    chance = random.Random(7)
+    for i in range(200):
+        process = cerco.start("run", "--timeout", "20s", "--", "sh", "-c", "echo up; while :; do sleep 0.05; done",
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        wait_until(lambda: children_of(process.pid) or process.poll() is not None, what="the supervisor")
+        time.sleep(chance.random())
+        try:
+            os.kill(chance.choice([process.pid, *descendants_of(process.pid)]), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.stdout.close()
+        assert process.wait(GUARD) != 0, i
+        wait_until(lambda: not [t for t in traces.now() if t.startswith(("process", "mount", "loop"))],
+                   what=lambda: f"run {i}: nothing alive; there is {traces.now()}")
     assert cerco("gc").status == 0
     assert traces.since() == []
 

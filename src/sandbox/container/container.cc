@@ -82,6 +82,16 @@ base::Result<Counters> Container::counters() {
   return last_;
 }
 
+// Only there has the host a tunnel.
+bool Container::crippled() {
+  if (!held_.tunnel.running() || !held_.init.running()) return false;
+  for (const char* controller : {"pids", "memory", "cpu", "unified", "freezer"}) {
+    const auto processes = held_.groups.read(controller, "cgroup.procs");
+    if (processes) return stubs_.look(*processes, "/proc") != 0;
+  }
+  return false;
+}
+
 base::Status Container::steer(const plan::Capture& capture) {
   if (!held_.rules.open()) return base::system_error("steer", ENODEV);
   const std::string batch =

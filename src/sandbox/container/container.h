@@ -5,6 +5,7 @@
 
 #include "os/os.h"
 #include "sandbox/container/prepared.h"
+#include "sandbox/gvisor/stubs.h"
 
 namespace sandbox {
 
@@ -44,6 +45,7 @@ class Container final : public Sandbox {
   [[nodiscard]] base::Status prepare_commands() override;
   [[nodiscard]] base::Result<std::unique_ptr<CommandProcesses>> command_processes(
       std::uint64_t number) override;
+  [[nodiscard]] bool crippled() override;
   [[nodiscard]] base::Status freeze() override { return held_.groups.freeze(); }
   [[nodiscard]] base::Status thaw() override { return held_.groups.thaw(); }
   [[nodiscard]] base::Status steer(const plan::Capture& capture) override;
@@ -60,6 +62,7 @@ class Container final : public Sandbox {
 
   Holdings held_;
   Counters last_;             // from before the end
+  gvisor::Stubs stubs_;       // of gVisor's
   int patience_ms_ = 10'000;  // for the last process; none once it was in vain
 };
 
