@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <future>
 #include <map>
 #include <thread>
 
@@ -324,8 +326,12 @@ TEST_F(H2Test, AConnectionIsForOneSetOfCredentials) {
 
 TEST_F(H2Test, StreamsCountAsConnections) {
   world.limits.connections = 3;
-  const auto server = serve([this](End& end, http::H2Stream& stream) {
+  std::promise<void> refused;
+  const std::shared_future<void> told = refused.get_future().share();
+  const auto server = serve([this, told](End& end, http::H2Stream& stream) {
     if (kept.size() < 2) return;
+    // Both are open until the third was refused.
+    EXPECT_EQ(told.wait_for(std::chrono::seconds(60)), std::future_status::ready);
     for (const auto& one : kept) end.write(*one, kOk);
     (void)stream;
   });
@@ -334,6 +340,7 @@ TEST_F(H2Test, StreamsCountAsConnections) {
     for (int i = 0; i < 3; ++i) streams.push_back(end.ask(get("/v1/a")));
     EXPECT_EQ(end.read(*streams[2]), "(broken)");
     EXPECT_TRUE(streams[2]->refused());
+    refused.set_value();
     EXPECT_TRUE(end.read(*streams[0]).contains("\r\nok"));
     EXPECT_TRUE(end.read(*streams[1]).contains("\r\nok"));
   });
