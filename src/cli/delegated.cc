@@ -50,11 +50,30 @@ bool may_ask(const World& world, const plan::HostFacts& facts) {
 
 // The job is queued when busctl ends well.
 bool ask(const World& world, const std::string& scope) {
-  const std::vector<std::string> argv = {
-      kBusctl, "--user", "--quiet", "--timeout=10", "call", "org.freedesktop.systemd1",
-      "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "StartTransientUnit",
-      "ssa(sv)a(sa(sv))", scope, "fail", "3", "PIDs", "au", "1", std::to_string(::getpid()),
-      "Delegate", "b", "true", "CollectMode", "s", "inactive-or-failed", "0"};
+  const std::vector<std::string> argv = {kBusctl,
+                                         "--user",
+                                         "--quiet",
+                                         "--timeout=10",
+                                         "call",
+                                         "org.freedesktop.systemd1",
+                                         "/org/freedesktop/systemd1",
+                                         "org.freedesktop.systemd1.Manager",
+                                         "StartTransientUnit",
+                                         "ssa(sv)a(sa(sv))",
+                                         scope,
+                                         "fail",
+                                         "3",
+                                         "PIDs",
+                                         "au",
+                                         "1",
+                                         std::to_string(::getpid()),
+                                         "Delegate",
+                                         "b",
+                                         "true",
+                                         "CollectMode",
+                                         "s",
+                                         "inactive-or-failed",
+                                         "0"};
   std::vector<std::string> env = {"LANG=C"};
   for (const char* name : {"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"}) {
     const std::string value = variable(world, name);

@@ -8,8 +8,8 @@
 
 namespace os {
 
-// Blocks of zeros are passed over, so that they take no room where the file system knows holes: what
-// a copy takes is what it holds, however long it says to be. The file must be new and empty.
+// Blocks of zeros are passed over, so that they take no room where the file system knows holes:
+// what a copy takes is what it holds, however long it says to be. The file must be new and empty.
 class SparseWriter {
  public:
   explicit SparseWriter(int fd) : fd_(fd) {}
