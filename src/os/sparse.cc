@@ -50,7 +50,8 @@ base::Status SparseWriter::write(std::string_view bytes, std::string_view what) 
 
 base::Status SparseWriter::end(std::string_view what) {
   if (!hole_) return {};
-  return put(fd_, std::string_view("", 1), at_ - 1, what);
+  static constexpr char kZero[1] = {};
+  return put(fd_, {kZero, 1}, at_ - 1, what);
 }
 
 }  // namespace os

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -65,11 +66,21 @@ class AsNobody {
   }
   AsNobody(const AsNobody&) = delete;
   AsNobody& operator=(const AsNobody&) = delete;
-  // Neither call says whether it worked, but each returns what was so before.
+  // Neither call says whether it worked, but each returns what was so before. A process that was
+  // started with SECBIT_NO_SETUID_FIXUP keeps its capabilities through them (capabilities(7)).
   [[nodiscard]] static bool is() {
     const auto none = static_cast<unsigned>(-1);
     return ::setfsuid(none) == static_cast<int>(kNobody) &&
-           ::setfsgid(none) == static_cast<int>(kNobody);
+           ::setfsgid(none) == static_cast<int>(kNobody) && !reads_everything();
+  }
+
+ private:
+  static bool reads_everything() {
+    __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct held[2] = {};
+    if (::syscall(SYS_capget, &head, held) != 0) return true;
+    constexpr std::uint32_t kEverything = 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH;
+    return (held[0].effective & kEverything) != 0;
   }
 };
 
@@ -111,7 +122,8 @@ base::Status map_ids(Badge, const Inside& inside, int mount, int id_map) {
   change.attr_set = MOUNT_ATTR_IDMAP;
   change.userns_fd = static_cast<std::uint64_t>(id_map);
   if (::syscall(SYS_mount_setattr, mount, "", AT_EMPTY_PATH, &change, sizeof change) != 0) {
-    return base::system_error("mount_setattr with mapped ids");
+    return base::system_error(
+        "mount_setattr (its file system must take mapped ids: ext4, xfs, btrfs)");
   }
   return {};
 }
@@ -123,7 +135,7 @@ base::Result<base::Fd> see_as(Badge badge, const Inside& inside, int at, const c
   const std::string layers = fmt::format("{}:{}", lower, empty);
   if (reader == Reader::root) return mount_seen(badge, layers);
   const AsNobody nobody;
-  if (!AsNobody::is()) return base::system_error("setfsuid", EPERM);
+  if (!AsNobody::is()) return base::system_error("setfsuid to nobody", EPERM);
   return mount_seen(badge, layers);
 }
 

@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <linux/securebits.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +64,7 @@ class Scratch : public ::testing::Test {
     fresh("over", kFirst + kWorkload);
     return inside(CLONE_NEWNS, [&](const priv::Inside& in) -> base::Result<std::string> {
       TRY(priv::make_private(badge(), in));
+      if (::prctl(PR_SET_SECUREBITS, secure_bits_) != 0) return base::system_error("prctl");
       const base::Fd top = TRY(os::open(folder_.path(), O_PATH | O_DIRECTORY, 0));
       const auto attach = [&](int mount, const char* name) -> base::Status {
         const base::Fd place = TRY(os::openat2(top.get(), name, O_PATH, 0, 0));
@@ -101,6 +104,7 @@ class Scratch : public ::testing::Test {
 
   TempFolder folder_;
   base::Fd map_;
+  unsigned long secure_bits_ = 0;
 };
 
 TEST_F(Scratch, WhatIsOpenCanBeReadAndChangedAndTheBaseStays) {
@@ -138,6 +142,14 @@ TEST_F(Scratch, WhatIsClosedStaysClosedToItsSeemingOwner) {
   EXPECT_EQ(run(priv::Reader::nobody, "echo begun; { " + others + "; } 2>/dev/null"), "begun\n");
   // Positive control: read with root's eyes, who seems to own it reads it.
   EXPECT_EQ(run(priv::Reader::root, "cat secret shadow; ls closed"), "secretshadowfile\n");
+}
+
+// With these secure bits the kernel takes no capability when the id goes, so nothing would be
+// closed.
+TEST_F(Scratch, WhoWouldKeepItsCapabilitiesIsRefused) {
+  secure_bits_ = SECBIT_NO_SETUID_FIXUP;
+  EXPECT_EQ(run(priv::Reader::nobody, "cat secret"),
+            "setfsuid to nobody: EPERM (Operation not permitted)");
 }
 
 TEST_F(Scratch, EveryChangeCountsOnTheDiskOfTheLayer) {
