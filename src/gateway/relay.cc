@@ -19,18 +19,19 @@ constexpr int kTurn = 16;
 // One direction.
 class Flow {
  public:
-  enum class State { moved, waits, through, broken, spent, too_much, refused };
+  enum class State { moved, waits, through, broken, spent, too_much, refused, seen };
 
   // `most`: bytes that this direction may carry, next to what its meter lets through.
-  // `frames`, where not null, sees all that goes through.
+  // `frames` and `canaries`, where not null, see all that goes through.
   Flow(Stream& from, Stream& to, std::string first, Meter meter, std::uint64_t most,
-       http::FrameRedactor* frames)
+       http::FrameRedactor* frames, const std::vector<http::Marked>* canaries)
       : from_(from),
         to_(to),
         buffer_(std::move(first)),
         meter_(meter),
         most_(most),
         frames_(frames) {
+    if (canaries != nullptr && !canaries->empty()) scan_.emplace(*canaries);
     take(buffer_.size());
     clean();
   }
@@ -43,7 +44,7 @@ class Flow {
     if (left() < kSpliceFrom) {
       // The last bytes are read one buffer at a time, so that the one too many is seen.
       if (pipe_ && pipe_->held == 0) pipe_.reset();
-    } else if (!pipe_ && frames_ == nullptr && total_ >= kSpliceFrom && !from_.tls() &&
+    } else if (!pipe_ && frames_ == nullptr && !scan_ && total_ >= kSpliceFrom && !from_.tls() &&
                !to_.tls() && buffer_.empty()) {
       join();
     }
@@ -54,6 +55,7 @@ class Flow {
   }
   [[nodiscard]] bool through() const { return through_; }
   [[nodiscard]] std::uint64_t total() const { return total_; }
+  [[nodiscard]] std::optional<std::size_t> canary() const { return canary_; }
 
  private:
   struct Pipe {
@@ -76,6 +78,11 @@ class Flow {
   }
 
   void clean() {
+    if (scan_ && !over_) {
+      const auto seen = scan_->scan(buffer_);
+      if (!seen.empty()) canary_ = seen.front();
+      if (canary_) over_ = State::seen;
+    }
     if (frames_ == nullptr || over_) return;
     auto clean = frames_->push(buffer_);
     base::wipe(buffer_);
@@ -153,6 +160,8 @@ class Flow {
   Meter meter_;
   std::uint64_t most_;
   http::FrameRedactor* frames_;
+  std::optional<http::BodyScan> scan_;
+  std::optional<std::size_t> canary_;
   std::uint64_t taken_ = 0;
   std::uint64_t total_ = 0;
   bool through_ = false;
@@ -163,6 +172,7 @@ std::string problem_of(Flow::State state) {
   if (state == Flow::State::spent) return "budget";
   if (state == Flow::State::too_much) return "max-body";
   if (state == Flow::State::refused) return "frames";
+  if (state == Flow::State::seen) return "canary";
   return state == Flow::State::broken ? "reset" : "";
 }
 
@@ -170,9 +180,9 @@ std::string problem_of(Flow::State state) {
 
 asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
   Flow up(*connection.client, *connection.upstream, std::move(start.up), start.budget.up,
-          start.most_up, nullptr);
+          start.most_up, nullptr, start.canaries);
   Flow down(*connection.upstream, *connection.client, std::move(start.down), start.budget.down,
-            policy::kUnlimited, start.frames);
+            policy::kUnlimited, start.frames, nullptr);
   Relayed result;
   int moves = 0;
   connection.allow(connection.core.limits.idle);
@@ -198,7 +208,8 @@ asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
   }
   result.up = up.total();
   result.down = down.total();
-  if (result.problem == "reset" || result.problem == "frames") {
+  result.canary = up.canary();
+  if (result.problem == "reset" || result.problem == "frames" || result.problem == "canary") {
     connection.client->reset();
     connection.upstream->reset();
   }

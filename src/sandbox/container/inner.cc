@@ -241,7 +241,7 @@ base::Status Inner::act(const plan::BindReadOnly& step) {
 
 base::Status Inner::act(const plan::WriteFile& step) {
   return priv::write_file(badge(), inside_, root_.get(), step.target.c_str(), step.content,
-                          step.mode, prepared_.owner);
+                          step.mode, owner_of(step.target));
 }
 
 base::Status Inner::act(const plan::TrustBundle& step) {
