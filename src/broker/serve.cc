@@ -238,6 +238,7 @@ class Service {
     std::string refusal = first.refusal;
     std::string detail;
     if (refusal.empty() && !dated(request, first.index)) refusal = "date";
+    if (refusal.empty() && !salted(request, first.index)) refusal = "salt";
     if (refusal.empty()) {
       const Mints::Ready ready = mints_->ready(first.index, detail);
       if (ready == Mints::Ready::wait && waiting_.size() < kMostWaiting) {
@@ -266,6 +267,14 @@ class Service {
     const std::int64_t now = edges_.wall();
     return request.date == http::sigv4_time(now - kOff).substr(0, 8) ||
            request.date == http::sigv4_time(now + kOff).substr(0, 8);
+  }
+
+  // PostgreSQL's password is lent for one fair challenge; nothing else is salted.
+  [[nodiscard]] bool salted(const plan::LeaseRequest& request, std::size_t index) const {
+    if (plan_->policy.credentials[index].inject.kind != policy::InjectKind::postgres) {
+      return request.salt.empty() && request.iterations == 0;
+    }
+    return http::is_fair({request.salt, request.iterations});
   }
 
   plan::LeaseAnswer answer_to(const plan::LeaseRequest& request, const std::string& refusal,

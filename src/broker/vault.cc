@@ -17,6 +17,12 @@ base::Status usable(const policy::Credential& credential, const base::Secret& se
     return base::bad_input(name, "the secret has a line break or another control character",
                            "one line of text");
   }
+  if (credential.inject.kind == policy::InjectKind::postgres &&
+      !http::is_scram_password(secret.reveal())) {
+    return base::bad_input(name,
+                           "a password with other than printable ASCII is not carried out yet",
+                           "letters, digits and signs of ASCII");
+  }
   return {};
 }
 
@@ -96,6 +102,7 @@ std::string Vault::refusal(const plan::LeaseRequest& request, std::size_t index)
   // The host's own services are the one place where a credential may go in the clear.
   const bool clear = request.host == policy::kHostName && !request.verified_tls;
   asked.scheme = clear ? policy::Scheme::http : policy::Scheme::tls;
+  if (credential.inject.kind == policy::InjectKind::postgres) asked.scheme = policy::Scheme::tcp;
   if (has(plan::Protection::binding)) {
     if (!policy::covers(credential, asked)) return std::string(outside_of(credential, asked));
     const bool known =
@@ -125,6 +132,12 @@ Vault::Decision Vault::decide(const plan::LeaseRequest& request) {
 plan::LeaseAnswer Vault::lend(const Decision& decision, const plan::LeaseRequest& request) const {
   const Key& key = held_[decision.index].key;
   const policy::Inject& inject = plan_->policy.credentials[decision.index].inject;
+  if (inject.kind == policy::InjectKind::postgres) {
+    // Worth the password for this salt alone; the password itself never leaves this process.
+    auto salted = http::scram_salted(key.secret.reveal(), {request.salt, request.iterations});
+    if (!salted) return {.refusal = "salt"};
+    return {.secret = std::move(*salted)};
+  }
   if (inject.kind != policy::InjectKind::sigv4) return {.secret = std::string(key.secret.reveal())};
   // With the account's own secret any request could be signed, for ever.
   return {

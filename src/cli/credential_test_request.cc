@@ -82,6 +82,7 @@ Around around(const policy::Inject& inject, const std::string& url) {
     case policy::InjectKind::body:
       return {"--data-urlencode", inject.field + "=" + before, after};
     case policy::InjectKind::mtls:
+    case policy::InjectKind::postgres:
     case policy::InjectKind::sigv4:
       break;
   }
@@ -98,6 +99,9 @@ base::Result<TestRequest> test_request(const policy::Credential& credential,
     return base::bad_input("--method",
                            "`" + base::printable(method.substr(0, 80)) + "` is no method",
                            "expected one such as GET");
+  }
+  if (credential.inject.kind == policy::InjectKind::postgres) {
+    return base::not_yet(where(credential) + ": a test of a session with PostgreSQL");
   }
   // It takes two variables, and a client that signs.
   if (credential.inject.kind == policy::InjectKind::sigv4) {

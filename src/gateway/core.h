@@ -10,9 +10,11 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "gateway/canaries.h"
 #include "gateway/guard.h"
 #include "gateway/names.h"
 #include "gateway/recorder.h"
@@ -115,9 +117,11 @@ struct Core {
   std::vector<std::shared_ptr<Used>> used = make_used(plan.policy);  // by rule of the policy
   std::deque<PastRules> past;                                        // oldest first
   std::vector<char> scratch = std::vector<char>(http::kMaxHello + 1);
-  std::size_t wildcard_names = 0;  // of those in `names`, by wildcard rules
-  bool names_alarmed = false;      // that they are too many was told
-  bool nat64_known = false;        // the guard knows the prefixes of this network
+  Canaries canaries{plan.canaries};
+  std::set<std::string> postgres_keys;  // by which queries of this sandbox can be cancelled
+  std::size_t wildcard_names = 0;       // of those in `names`, by wildcard rules
+  bool names_alarmed = false;           // that they are too many was told
+  bool nat64_known = false;             // the guard knows the prefixes of this network
   // Bytes that all peers of HTTP/2 together may send ahead of what is read.
   std::int64_t h2_room = std::int64_t{32} << 20;
   bool cut = false;  // cut-network: nothing is let through any more

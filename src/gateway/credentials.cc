@@ -47,6 +47,7 @@ http::Slot slot_for(const policy::Inject& inject) {
       slot.place = http::Place::body;
       break;
     case policy::InjectKind::mtls:
+    case policy::InjectKind::postgres:
       slot.place = http::Place::none;
       break;
     case policy::InjectKind::sigv4:

@@ -57,6 +57,18 @@ class Credentials {
                                                                policy::Request request,
                                                                std::size_t credential,
                                                                bool verifies);
+  // The credential for a user's session with PostgreSQL there, and whether any is bound there.
+  [[nodiscard]] std::optional<std::size_t> postgres(const policy::Request& request,
+                                                    std::string_view user) const;
+  [[nodiscard]] bool speaks_postgres(const policy::Request& request) const;
+  [[nodiscard]] bool stands_for(std::size_t credential, std::string_view placeholder) const;
+  // Its lease: the password, salted as the server asks. Wipe the answer. An error: the broker is
+  // gone.
+  asio::awaitable<base::Result<plan::LeaseAnswer>> salted(Connection& connection,
+                                                          policy::Request request,
+                                                          std::size_t credential, bool verified_tls,
+                                                          std::string placeholder,
+                                                          http::ScramChallenge challenge);
   // Looks into the body of a request for which handle() named `bodies`: adds injections, or says
   // why it is refused.
   void handle_body(const http::RequestHead& head, const policy::Request& request,

@@ -69,6 +69,52 @@ asio::awaitable<base::Result<std::string>> Credentials::inject(
   co_return std::string();
 }
 
+// --- PostgreSQL --------------------------------------------------------------------------------
+
+std::optional<std::size_t> Credentials::postgres(const policy::Request& request,
+                                                 std::string_view user) const {
+  for (std::size_t i = 0; i < plan_.policy.credentials.size(); ++i) {
+    const policy::Credential& credential = plan_.policy.credentials[i];
+    if (credential.inject.kind == policy::InjectKind::postgres && credential.inject.user == user &&
+        policy::covers(credential, request)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+bool Credentials::speaks_postgres(const policy::Request& request) const {
+  return std::ranges::any_of(plan_.policy.credentials, [&](const policy::Credential& credential) {
+    return credential.inject.kind == policy::InjectKind::postgres &&
+           policy::covers(credential, request);
+  });
+}
+
+bool Credentials::stands_for(std::size_t credential, std::string_view placeholder) const {
+  for (std::size_t mark = 0; mark < marked_.size(); ++mark) {
+    if (credential_of_[mark] == credential && marked_[mark].placeholder == placeholder) return true;
+  }
+  return false;
+}
+
+asio::awaitable<base::Result<plan::LeaseAnswer>> Credentials::salted(
+    Connection& connection, policy::Request request, std::size_t credential, bool verified_tls,
+    std::string placeholder, http::ScramChallenge challenge) {
+  const std::string& name = plan_.policy.credentials[credential].name;
+  if (revoked(name)) co_return plan::LeaseAnswer{.refusal = "revoked"};
+  if (!desk_) co_return base::fail(base::Kind::peer, "broker", "is not there", {});
+  plan::LeaseAnswer answer =
+      CO_TRY(co_await desk_->ask(connection, {.credential = name,
+                                              .host = request.host.name,
+                                              .port = request.port,
+                                              .verified_tls = verified_tls,
+                                              .placeholder = std::move(placeholder),
+                                              .salt = std::move(challenge.salt),
+                                              .iterations = challenge.rounds}));
+  if (answer.refusal.empty()) connection.uses(name);
+  co_return answer;
+}
+
 std::string Credentials::session_mark(std::size_t credential) const {
   for (const plan::Placeholder& placeholder : plan_.placeholders) {
     const bool its = placeholder.credential == plan_.policy.credentials[credential].name;

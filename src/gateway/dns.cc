@@ -36,6 +36,13 @@ Answer Dns::look_up(const Question& question) {
   }
   const auto host = policy::canonical_host(question.name);
   if (!host || host->is_address) return denied(question.name, "host");
+  if (const auto sight = core_.canaries.in_name(host->name)) {
+    if (!denied_.contains(host->name) &&
+        !record_sight(core_.recorder, *sight, {.host = host->name, .port = 53})) {
+      return {.code = Rcode::failure};
+    }
+    return denied(host->name, "canary");
+  }
   const std::string blocked = policy::blocked_name(host->name);
   if (!blocked.empty()) return denied(host->name, "blocked-name");
   if (core_.holds(plan::Protection::name_filter) &&

@@ -32,6 +32,9 @@ class Exchange {
     if (!s_.marked.empty() && s_.request.body.framing != http::Framing::none) {
       scan_.emplace(s_.marked);
     }
+    if (!s_.canaries.empty() && s_.request.body.framing != http::Framing::none) {
+      canaries_.emplace(s_.canaries);
+    }
     up_.text = http::write_request(s_.request);
     up_.secret = !s_.secret_fields.empty() || s_.secret_target;
     if (s_.secret_target) base::wipe(s_.request.target);
@@ -53,6 +56,7 @@ class Exchange {
 
   Step upload();
   Step take_upload();
+  [[nodiscard]] bool shows_canary(std::string_view content);
   void frame_upload(std::string_view content);
   void end_upload_if_done();
   Step download();
@@ -84,6 +88,7 @@ class Exchange {
 
   http::BodyReader request_body_;
   std::optional<http::BodyScan> scan_;
+  std::optional<http::BodyScan> canaries_;
   Outgoing up_;
   bool upload_ended_ = false;
   bool upload_given_up_ = false;
@@ -115,6 +120,14 @@ void Exchange::frame_upload(std::string_view content) {
   }
 }
 
+// The piece that shows it whole does not go out.
+bool Exchange::shows_canary(std::string_view content) {
+  if (!canaries_) return false;
+  const auto seen = canaries_->scan(content);
+  if (!seen.empty()) end_.canary = seen.front();
+  return !seen.empty();
+}
+
 // Takes the next piece of the body out of what the client has sent.
 Exchange::Step Exchange::take_upload() {
   if (s_.from_client.empty()) {
@@ -134,12 +147,16 @@ Exchange::Step Exchange::take_upload() {
   used_up_ = part->used;
   if (part->content.empty()) {
     s_.from_client.consume(std::exchange(used_up_, 0));
+    for (const http::Field& field : request_body_.trailers()) {
+      if (shows_canary(field.value)) return fail("canary");
+    }
     end_upload_if_done();
     return Step::moved;
   }
   end_.up += part->content.size();
   if (end_.up > s_.most_body) return fail("max-body");
   if (!s_.budget.up.take(part->content.size())) return fail("budget");
+  if (shows_canary(part->content)) return fail("canary");
   if (scan_) {
     for (const std::size_t mark : scan_->scan(part->content)) end_.in_body.push_back(mark);
   }

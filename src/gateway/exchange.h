@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct ExchangeStart {
   Buffer& from_client;
   Buffer& from_upstream;
   const std::vector<http::Marked>& marked;                          // looked for in the body
+  const std::vector<http::Marked>& canaries;                        // whose sight there ends it
   const std::vector<std::unique_ptr<http::Redaction>>& redactions;  // may grow meanwhile
   std::uint64_t most_body = policy::kUnlimited;
   Budget budget = {};                      // of heads and bodies as they are read
@@ -42,7 +44,8 @@ struct ExchangeEnd {
   // "": all in order; else "upstream" (broken off, in the reason's words), "client", "max-body",
   // "budget", "idle", or the reason of a response that was rejected.
   std::string problem;
-  std::vector<std::size_t> in_body;  // marks that stood in the body
+  std::vector<std::size_t> in_body;   // marks that stood in the body
+  std::optional<std::size_t> canary;  // that did; the problem is "canary"
 };
 
 asio::awaitable<ExchangeEnd> exchange(ExchangeStart start);

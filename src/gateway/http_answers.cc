@@ -63,6 +63,14 @@ bool HttpSession::record_misuse(const Asked& asked) {
   return core_.recorder.event("credential.refused", object.members()).has_value();
 }
 
+base::Status HttpSession::record_canary(const Asked& asked, std::size_t needle) {
+  return record_sight(core_.recorder, core_.canaries.at(needle, "body"),
+                      {.host = target_.host.name,
+                       .port = target_.port,
+                       .method = asked.head.method,
+                       .path = asked.request.path});
+}
+
 // --- To the client -----------------------------------------------------------------------------
 
 asio::awaitable<HttpSession::Next> HttpSession::reject(http::Rejection rejection) {
@@ -105,6 +113,7 @@ asio::awaitable<HttpSession::Next> HttpSession::refuse(Asked& asked, unsigned st
 
 asio::awaitable<bool> HttpSession::drain_body(const Asked& asked) {
   http::BodyReader body(asked.head.body, 400, http::Trailers::known);
+  http::BodyScan scan(core_.canaries.needles());
   std::uint64_t drained = 0;
   while (!body.done()) {
     if (from_client_.empty()) {
@@ -117,6 +126,8 @@ asio::awaitable<bool> HttpSession::drain_body(const Asked& asked) {
     }
     const auto part = body.read(from_client_.view());
     if (!part) co_return false;
+    const auto seen = scan.scan(part->content);
+    if (!seen.empty() && !record_canary(asked, seen.front())) co_return false;
     from_client_.consume(part->used);
   }
   co_return true;

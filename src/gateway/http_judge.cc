@@ -39,7 +39,7 @@ void HttpSession::write_host_as_judged(http::RequestHead& head) const {
 }
 
 std::optional<http::Rejection> HttpSession::admit(std::size_t length, Asked& asked) {
-  std::vector<http::Field> dropped;
+  std::vector<http::Field>& dropped = asked.dropped;
   const Target before = leg_ == http::Leg::proxy ? std::exchange(target_, {}) : Target();
   auto head = http::parse_request(from_client_.view().substr(0, length), admission_, &dropped);
   if (!head) return head.error();
@@ -88,6 +88,13 @@ void HttpSession::decide(Asked& asked) {
     asked.verdict.reason = std::move(reason);
     asked.verdict.fix.clear();
   };
+  auto sight = core_.canaries.in(asked.head);
+  if (!sight) sight = core_.canaries.in(asked.dropped);
+  if (sight) {
+    asked.handling = {
+        .reason = "canary", .credential = sight->canary, .misuse = true, .where = sight->where};
+    return refuse("canary");
+  }
   if (core_.cut) return refuse("cut");
   if (!target_.problem.empty()) return refuse(target_.problem);
   if (core_.holds(plan::Protection::sni_check) && !stands_for_target(asked.head)) {

@@ -179,6 +179,7 @@ asio::awaitable<HttpSession::Next> HttpSession::carry_out(Asked& asked) {
                          .from_client = from_client_,
                          .from_upstream = from_upstream_,
                          .marked = core_.credentials.marked(),
+                         .canaries = core_.canaries.needles(),
                          .redactions = core_.credentials.redactions(),
                          .most_body = rule != nullptr ? rule->max_body : policy::kUnlimited,
                          .budget = budget_of(core_, asked.verdict),
@@ -208,6 +209,7 @@ asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd 
     object.add("path", asked.request.path);
     if (!core_.recorder.event("credential.refused", object.members())) co_return Next::end;
   }
+  if (end.canary && !record_canary(asked, *end.canary)) co_return Next::end;
   ended(asked, end.status, end);
   if (end.upgraded && end.problem.empty()) co_return co_await upgrade(asked);
   const bool untouched = end.silent && connection_.upstream->refused();
@@ -222,7 +224,8 @@ asio::awaitable<HttpSession::Next> HttpSession::after(Asked& asked, ExchangeEnd 
   if (end.problem.empty()) {
     co_await linger();
   } else if (!end.answered && end.problem != "client" && !connection_.stopped()) {
-    const unsigned status = end.problem == "max-body" ? 413 : end.problem == "budget" ? 403 : 502;
+    const bool refused = end.problem == "budget" || end.problem == "canary";
+    const unsigned status = end.problem == "max-body" ? 413 : refused ? 403 : 502;
     asked.head.keep_alive = false;
     co_return co_await refuse(asked, status, end.problem);
   } else {

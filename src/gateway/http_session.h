@@ -35,6 +35,7 @@ class HttpSession {
   // One request with all that was decided about it.
   struct Asked {
     http::RequestHead head;
+    std::vector<http::Field> dropped;  // that came with it and do not go on
     policy::Request request;
     policy::Verdict verdict;
     Handling handling;
@@ -63,6 +64,7 @@ class HttpSession {
   asio::awaitable<void> find_way(Asked& asked);
   asio::awaitable<bool> record(Asked& asked);
   [[nodiscard]] bool record_misuse(const Asked& asked);
+  [[nodiscard]] base::Status record_canary(const Asked& asked, std::size_t needle);
   asio::awaitable<Next> refuse(Asked& asked, unsigned status, std::string reason);
   asio::awaitable<Next> carry_out(Asked& asked);
   // "" or why there is no connection to the upstream, which shows `certificate` where it asks.

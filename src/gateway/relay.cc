@@ -20,13 +20,13 @@ constexpr int kTurn = 16;
 class Flow {
  public:
   enum class Pipes { may, never };
-  enum class State { moved, waits, through, broken, spent, too_much, refused };
+  enum class State { moved, waits, through, broken, spent, too_much, refused, seen };
 
   // `most`: bytes that this direction may carry, next to what its meter lets through.
-  // `frames`, where not null, sees all that goes through.
+  // `frames` and `canaries`, where not null, see all that goes through.
   // `pipes`: whether it may have a pipe of its own once it is long.
   Flow(Stream& from, Stream& to, std::string first, Meter meter, std::uint64_t most,
-       http::FrameRedactor* frames, Pipes pipes)
+       http::FrameRedactor* frames, const std::vector<http::Marked>* canaries, Pipes pipes)
       : from_(from),
         to_(to),
         may_join_(pipes == Pipes::may && frames == nullptr && !from.tls() && !to.tls()),
@@ -34,6 +34,7 @@ class Flow {
         meter_(meter),
         most_(most),
         frames_(frames) {
+    if (canaries != nullptr && !canaries->empty()) scan_.emplace(*canaries);
     take(buffer_.size());
     clean();
   }
@@ -49,7 +50,7 @@ class Flow {
         pipe_.reset();
         may_join_ = true;
       }
-    } else if (!pipe_ && may_join_ && total_ >= kSpliceFrom && buffer_.empty()) {
+    } else if (!pipe_ && may_join_ && !scan_ && total_ >= kSpliceFrom && buffer_.empty()) {
       join();
     }
     const State state = pipe_ ? splice() : copy();
@@ -59,6 +60,7 @@ class Flow {
   }
   [[nodiscard]] bool through() const { return through_; }
   [[nodiscard]] std::uint64_t total() const { return total_; }
+  [[nodiscard]] std::optional<std::size_t> canary() const { return canary_; }
 
  private:
   struct Pipe {
@@ -81,6 +83,11 @@ class Flow {
   }
 
   void clean() {
+    if (scan_ && !over_) {
+      const auto seen = scan_->scan(buffer_);
+      if (!seen.empty()) canary_ = seen.front();
+      if (canary_) over_ = State::seen;
+    }
     if (frames_ == nullptr || over_) return;
     auto clean = frames_->push(buffer_);
     base::wipe(buffer_);
@@ -161,6 +168,8 @@ class Flow {
   Meter meter_;
   std::uint64_t most_;
   http::FrameRedactor* frames_;
+  std::optional<http::BodyScan> scan_;
+  std::optional<std::size_t> canary_;
   std::uint64_t taken_ = 0;
   std::uint64_t total_ = 0;
   bool through_ = false;
@@ -171,6 +180,7 @@ std::string problem_of(Flow::State state) {
   if (state == Flow::State::spent) return "budget";
   if (state == Flow::State::too_much) return "max-body";
   if (state == Flow::State::refused) return "frames";
+  if (state == Flow::State::seen) return "canary";
   return state == Flow::State::broken ? "reset" : "";
 }
 
@@ -179,9 +189,9 @@ std::string problem_of(Flow::State state) {
 asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
   const auto pipes = connection.core.crowded() ? Flow::Pipes::never : Flow::Pipes::may;
   Flow up(*connection.client, *connection.upstream, std::move(start.up), start.budget.up,
-          start.most_up, nullptr, pipes);
+          start.most_up, nullptr, start.canaries, pipes);
   Flow down(*connection.upstream, *connection.client, std::move(start.down), start.budget.down,
-            policy::kUnlimited, start.frames, pipes);
+            policy::kUnlimited, start.frames, nullptr, pipes);
   Relayed result;
   int moves = 0;
   connection.allow(connection.core.limits.idle);
@@ -207,7 +217,8 @@ asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
   }
   result.up = up.total();
   result.down = down.total();
-  if (result.problem == "reset" || result.problem == "frames") {
+  result.canary = up.canary();
+  if (result.problem == "reset" || result.problem == "frames" || result.problem == "canary") {
     connection.client->reset();
     connection.upstream->reset();
   }

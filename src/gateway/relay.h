@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gateway/budget.h"
 #include "gateway/core.h"
@@ -12,7 +14,8 @@ namespace gateway {
 struct Relayed {
   std::uint64_t up = 0;
   std::uint64_t down = 0;
-  std::string problem;  // "", "idle", "reset", "budget", "max-body", "frames"
+  std::string problem;  // "", "idle", "reset", "budget", "max-body", "frames", "canary"
+  std::optional<std::size_t> canary;  // which
 };
 
 // What was read already and comes first, and how much may flow: not a byte more is passed on.
@@ -21,6 +24,8 @@ struct RelayStart {
   std::string down = {};
   Budget budget = {};
   std::uint64_t most_up = policy::kUnlimited;  // of this connection alone
+  // What goes up is looked through for these; one that is seen breaks the relay.
+  const std::vector<http::Marked>* canaries = nullptr;
   // What comes down goes through this, where it is not null; what it refuses breaks the relay.
   http::FrameRedactor* frames = nullptr;
 };

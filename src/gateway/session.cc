@@ -2,9 +2,11 @@
 // says, the record, and then the act.
 #include "gateway/session.h"
 
+#include "gateway/credentials.h"
 #include "gateway/h2_session.h"
 #include "gateway/http_session.h"
 #include "gateway/opening.h"
+#include "gateway/postgres.h"
 #include "gateway/proxy.h"
 #include "gateway/relay.h"
 #include "gateway/target.h"
@@ -206,7 +208,10 @@ asio::awaitable<void> tunnel(Connection& connection, Target target, Judged judge
     co_return co_await turn_away(connection, target, judged);
   }
   Relayed relayed{.problem = judged.problem};
-  if (judged.problem.empty()) {
+  // Where a session's password is the gateway's to prove, it is dialled once the client has begun.
+  const bool postgres =
+      judged.scheme == policy::Scheme::tcp && core.credentials.speaks_postgres(request);
+  if (judged.problem.empty() && !postgres) {
     const auto dialled = co_await dial(connection, *target.vetted, target.port);
     if (!dialled) relayed.problem = dial_problem(dialled.error());
   }
@@ -223,10 +228,20 @@ asio::awaitable<void> tunnel(Connection& connection, Target target, Judged judge
     co_return co_await no_way(connection,
                               refusal_of(connection, target, judged.verdict, relayed.problem));
   }
-  if (co_await open_tunnel(connection) == 0) {
-    relayed = co_await relay(connection, {.budget = budget_of(core, judged.verdict)});
-  } else {
+  if (co_await open_tunnel(connection) != 0) {
     relayed.problem = "client";
+  } else if (postgres) {
+    relayed = co_await serve_postgres(
+        connection, {.target = target, .budget = budget_of(core, judged.verdict)});
+  } else {
+    // Of TLS that ends elsewhere there is nothing to see.
+    const bool plain = judged.scheme != policy::Scheme::tls;
+    relayed = co_await relay(connection, {.budget = budget_of(core, judged.verdict),
+                                          .canaries = plain ? &core.canaries.needles() : nullptr});
+  }
+  if (relayed.canary) {
+    (void)record_sight(core.recorder, core.canaries.at(*relayed.canary, "bytes"),
+                       {.host = target.host.name, .port = target.port});
   }
   ended();
 }
@@ -263,6 +278,11 @@ asio::awaitable<void> terminate(Connection& connection, const Target& target,
 }  // namespace
 
 asio::awaitable<void> serve_target(Connection& connection, Target target) {
+  if (const auto sight = connection.core.canaries.in_name(target.host.name)) {
+    (void)record_sight(connection.core.recorder, *sight,
+                       {.host = target.host.name, .port = target.port});
+    co_return co_await deny(connection, target, {.verdict = refuse("canary")});
+  }
   if (connection.waits && !co_await let_in(connection, target)) co_return;
   const Judged judged = co_await judge(connection, target);
   if (!judged.verdict.allow) co_return co_await deny(connection, target, judged);

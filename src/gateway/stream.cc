@@ -67,6 +67,14 @@ base::Status SocketStream::offer_http2() {
   return http::offer_http2(ssl_.get());
 }
 
+base::Status SocketStream::offer_postgres() {
+  return http::offer_postgres(ssl_.get());
+}
+
+std::string SocketStream::end_point() const {
+  return ssl_ ? http::end_point(ssl_.get()) : std::string();
+}
+
 std::string_view SocketStream::protocol() const {
   return ssl_ ? http::agreed_protocol(ssl_.get()) : std::string_view{};
 }

@@ -32,6 +32,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // HTTP/2 is spoken as well.
   [[nodiscard]] virtual base::Status present(std::string_view pem) = 0;
   [[nodiscard]] virtual base::Status offer_http2() = 0;
+  // And that PostgreSQL is spoken, and nothing else.
+  [[nodiscard]] virtual base::Status offer_postgres() {
+    return base::fail(base::Kind::unsupported, "stream", "no TLS of its own", {});
+  }
+  // What the peer's certificate is known by in channel bindings (RFC 5929, tls-server-end-point);
+  // "" without one.
+  [[nodiscard]] virtual std::string end_point() const { return {}; }
   // bytes 1: done; EAGAIN: arm_read() and arm_write(), wait
   [[nodiscard]] virtual os::Moved handshake() = 0;
   // What the handshake agreed on (ALPN): "h2", "http/1.1" or "".
@@ -89,6 +96,8 @@ class SocketStream final : public Stream {
                                        std::string_view host) override;
   [[nodiscard]] base::Status present(std::string_view pem) override;
   [[nodiscard]] base::Status offer_http2() override;
+  [[nodiscard]] base::Status offer_postgres() override;
+  [[nodiscard]] std::string end_point() const override;
   [[nodiscard]] os::Moved handshake() override;
   [[nodiscard]] std::string_view protocol() const override;
   [[nodiscard]] os::Moved try_read(std::span<char> into) override;

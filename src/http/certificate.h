@@ -62,6 +62,11 @@ enum class Verification {
 [[nodiscard]] base::Status present(SSL* connection, std::string_view pem);
 // As a client, before the handshake: HTTP/2 where the peer speaks it, else HTTP/1.1.
 [[nodiscard]] base::Status offer_http2(SSL* connection);
+// As a client, before the handshake: PostgreSQL.
+[[nodiscard]] base::Status offer_postgres(SSL* connection);
+// After the handshake: the digest of the peer's certificate that RFC 5929 section 4.1 names; ""
+// where there is none.
+[[nodiscard]] std::string end_point(const SSL* connection);
 // After the handshake: "h2", "http/1.1", or "" where ALPN was not spoken. Lives with `connection`.
 [[nodiscard]] std::string_view agreed_protocol(const SSL* connection);
 // After a failed handshake: what was wrong with the peer's certificate, "" when that was not it.

@@ -14,6 +14,7 @@
 #include "http/refusal.h"      // IWYU pragma: export
 #include "http/request.h"      // IWYU pragma: export
 #include "http/response.h"     // IWYU pragma: export
+#include "http/scram.h"        // IWYU pragma: export
 #include "http/sigv4.h"        // IWYU pragma: export
 #include "http/slot.h"         // IWYU pragma: export
 #include "http/socks.h"        // IWYU pragma: export

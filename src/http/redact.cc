@@ -93,12 +93,8 @@ void add_hex(std::string_view secret, std::string_view placeholder, std::vector<
   }
 }
 
-}  // namespace
-
-base::Result<Redaction> Redaction::of(std::string_view secret, std::string_view placeholder,
-                                      const Slot& slot) {
-  Redaction made;
-  if (secret.size() < kLeastRedacted) return made;
+// All forms but those of a place of its own; some may be the same.
+std::vector<Draft> drafts_of(std::string_view secret, std::string_view placeholder) {
   std::vector<Draft> drafts = {
       {std::string(secret), std::string(placeholder)},
       {percent_encoded(secret, "0123456789ABCDEF"), std::string(placeholder)},
@@ -108,6 +104,24 @@ base::Result<Redaction> Redaction::of(std::string_view secret, std::string_view 
   };
   add_base64(secret, placeholder, drafts);
   add_hex(secret, placeholder, drafts);
+  return drafts;
+}
+
+}  // namespace
+
+std::vector<std::string> forms_of(std::string_view text) {
+  std::vector<std::string> forms;
+  for (Draft& draft : drafts_of(text, "")) {
+    if (std::ranges::find(forms, draft.text) == forms.end()) forms.push_back(std::move(draft.text));
+  }
+  return forms;
+}
+
+base::Result<Redaction> Redaction::of(std::string_view secret, std::string_view placeholder,
+                                      const Slot& slot) {
+  Redaction made;
+  if (secret.size() < kLeastRedacted) return made;
+  std::vector<Draft> drafts = drafts_of(secret, placeholder);
   if (slot.place == Place::basic) {
     constexpr std::size_t kWord = std::string_view("Basic ").size();
     drafts.push_back({basic_value(slot.user, secret).substr(kWord),

@@ -15,6 +15,9 @@ namespace http {
 inline constexpr std::size_t kLeastRedacted =
     4;  // shorter secrets would take common text with them
 
+// The forms that a Redaction would look for, of a text that is no secret.
+[[nodiscard]] std::vector<std::string> forms_of(std::string_view text);
+
 // The forms of one secret: as it is, in Base64 wherever it stands in what was encoded, as the Basic
 // value, percent-encoded, escaped in JSON, in hexadecimal. Held in locked memory. Made once a lease
 // and used for any number of responses.

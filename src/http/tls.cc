@@ -15,6 +15,7 @@ namespace http {
 namespace {
 
 constexpr std::string_view kAlpn = "\x08http/1.1";
+constexpr std::string_view kAlpnPostgres = "\x0apostgresql";
 constexpr std::string_view kAlpnBoth = "\x02h2\x08http/1.1";
 
 const unsigned char* bytes_of(std::string_view text) {
@@ -181,6 +182,33 @@ base::Status present(SSL* connection, std::string_view pem) {
   }
   ERR_clear_error();
   return {};
+}
+
+base::Status offer_postgres(SSL* connection) {
+  // 0 is success in this one call.
+  if (SSL_set_alpn_protos(connection, bytes_of(kAlpnPostgres),
+                          static_cast<unsigned>(kAlpnPostgres.size())) != 0) {
+    return openssl_error("TLS");
+  }
+  return {};
+}
+
+// By the hash of the certificate's signature, where that is SHA-256 or better.
+std::string end_point(const SSL* connection) {
+  const Certificate certificate(SSL_get1_peer_certificate(connection));
+  int hash = NID_undef;
+  if (!certificate ||
+      X509_get_signature_info(certificate.get(), &hash, nullptr, nullptr, nullptr) != 1) {
+    ERR_clear_error();
+    return {};
+  }
+  const EVP_MD* digest =
+      hash == NID_md5 || hash == NID_sha1 ? EVP_sha256() : EVP_get_digestbynid(hash);
+  if (digest == nullptr) return {};
+  std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
+  unsigned size = 0;
+  if (X509_digest(certificate.get(), digest, bytes.data(), &size) != 1) return {};
+  return {reinterpret_cast<const char*>(bytes.data()), size};
 }
 
 base::Status offer_http2(SSL* connection) {

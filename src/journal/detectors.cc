@@ -1,4 +1,4 @@
-// Five detectors over egress and credential events.
+// Six detectors over egress and credential events.
 #include "journal/detectors.h"
 
 #include <fmt/format.h>
@@ -23,11 +23,9 @@ bool mere_end_of_lease(std::string_view reason) {
 }  // namespace
 
 const std::map<std::string, std::string>& Detectors::defaults() {
-  static const std::map<std::string, std::string> actions = {{"blocked_range", "alert"},
-                                                             {"new_destination", "note"},
-                                                             {"request_spike", "alert"},
-                                                             {"placeholder_misuse", "alert"},
-                                                             {"placeholder_in_body", "note"}};
+  static const std::map<std::string, std::string> actions = {
+      {"blocked_range", "alert"},      {"new_destination", "note"},     {"request_spike", "alert"},
+      {"placeholder_misuse", "alert"}, {"placeholder_in_body", "note"}, {"canary", "alert"}};
   return actions;
 }
 
@@ -147,12 +145,25 @@ void Detectors::placeholder(const Event& event, Findings& findings) {
     return;
   }
   if (event.type != "credential.refused" || mere_end_of_lease(reason)) return;
+  if (reason == "canary") return canary(members, findings);
   name(findings,
        {"placeholder_misuse", "high", actions_["placeholder_misuse"],
         fmt::format("the placeholder of {} was sent to {} {} {}: {}", credential,
                     destination(members), members.text("method"), members.text("path"), reason),
         credential},
        credential + " " + destination(members) + " " + reason);
+}
+
+// Nobody has a use for a canary: whoever shows one has looked for credentials and means to use them
+// or to carry them off.
+void Detectors::canary(const Members& members, Findings& findings) {
+  const std::string credential = members.text("credential");
+  name(findings,
+       {"canary", "critical", actions_["canary"],
+        fmt::format("{}, which opens nothing, was sent to {} ({})", credential,
+                    destination(members), members.text("where")),
+        ""},
+       credential + " " + destination(members));
 }
 
 }  // namespace journal

@@ -58,6 +58,7 @@ class Detectors {
   void new_destination(const Event& event, Findings& findings);
   void request_spike(const Event& event, const os::Instant& steady, Findings& findings);
   void placeholder(const Event& event, Findings& findings);
+  void canary(const Members& members, Findings& findings);
   // Adds the finding unless its subject was named before or there are too many subjects.
   void name(Findings& findings, Finding finding, const std::string& subject);
 

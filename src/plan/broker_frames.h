@@ -72,9 +72,12 @@ struct LeaseRequest {
   bool verified_tls = false;  // the upstream's certificate was verified for `host`
   std::string placeholder;    // as seen in the bound place; "" when the request carries none
   std::string date;           // YYYYMMDD of a signature of AWS, else ""
+  // Of a session with PostgreSQL, what its server asks the password to be salted with (RFC 5802).
+  std::string salt = {};
+  std::uint64_t iterations = 0;
   template <class W>
   void fields(W& w) {
-    w(id, credential, host, port, method, path, verified_tls, placeholder, date);
+    w(id, credential, host, port, method, path, verified_tls, placeholder, date, salt, iterations);
   }
 };
 struct LeaseAnswer {
@@ -82,7 +85,8 @@ struct LeaseAnswer {
   std::string refusal;  // "" when granted; else unknown, host, port, method, path, placeholder,
                         // tls, expired, uses, revoked, date, mint (no key can be had now), journal
   // The bare secret; for a signature of AWS the signing key of that day, region and service, never
-  // the account's own. Wipe all three after use.
+  // the account's own; for PostgreSQL the salted password, never the password. Wipe all three after
+  // use.
   std::string secret;
   std::string access_key;
   std::string session_token;

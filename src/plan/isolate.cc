@@ -49,6 +49,10 @@ base::Status refuse_for_isolate(const policy::Policy& policy, bool session) {
     return refuse_key("filesystem.read_only", "a script has no files",
                       "hand it over on standard input, or use another tier");
   }
+  if (!policy.filesystem.canaries.empty()) {
+    return refuse_key("filesystem.canaries", "there is no home to plant them in",
+                      "none, or another tier");
+  }
   if (policy.limits.files < kLeastFiles) {
     return refuse_key("limits.files", fmt::format("{} is too few", policy.limits.files),
                       fmt::format("at least {}", kLeastFiles));

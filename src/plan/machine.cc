@@ -162,6 +162,7 @@ Plan box_of(const Plan& plan) {
   box.steps.clear();
   box.session = false;
   box.placeholders.clear();
+  box.canaries.clear();
   box.command = {};
   const auto* capture = find_step<Capture>(plan);
   box.steps = {EnterCgroup{},

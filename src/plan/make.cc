@@ -113,6 +113,7 @@ base::Result<Plan> make(const Policy& policy, const HostFacts& host, const Ask& 
   plan.state_dir = host.state_dir;
   plan.helper_dir = host.helper_dir;
   plan.placeholders = make_placeholders(policy, random);
+  plan.canaries = make_canaries(policy, random);
   plan.steps = TRY(start_steps(plan, host));
   plan.session = ask.session;
   plan.command = {ask.argv, TRY(environment_for(plan, ask.caller_env)),

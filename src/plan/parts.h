@@ -132,6 +132,16 @@ inline constexpr std::size_t kMostHidden = 4096;  // each is a mount
 // Whether a credential is bound to a host that the egress rule's host reaches.
 [[nodiscard]] bool bound_to(const policy::Credential& credential, const policy::Egress& rule);
 
+// --- canaries.cc ---------------------------------------------------------------------------------
+
+[[nodiscard]] std::vector<Canary> make_canaries(
+    const policy::Policy& policy, const std::function<std::string(std::size_t)>& random);
+// The files that they stand in, each the workload's own: path → content.
+[[nodiscard]] std::map<std::string, std::string> canary_files(const std::vector<Canary>& canaries);
+inline constexpr std::uint32_t kCanaryMode = 0600;
+// Those that the policy asks for and no others, random, and each of their files planted.
+[[nodiscard]] base::Status check_canaries(const Plan& plan);
+
 // --- environment.cc ------------------------------------------------------------------------------
 
 [[nodiscard]] std::vector<Placeholder> make_placeholders(

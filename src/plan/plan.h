@@ -467,6 +467,18 @@ struct Placeholder {
   }
 };
 
+// A credential that opens nothing, planted in the home. Random, per run.
+struct Canary {
+  std::string kind;    // of policy::kCanaries
+  std::string id;      // aws: the id of the key, which requests show; else ""
+  std::string secret;  // 36 characters or more
+  bool operator==(const Canary&) const = default;
+  template <class W>
+  void fields(W& w) {
+    w(kind, id, secret);
+  }
+};
+
 // controller → where our folder `cerco-RUN` is made; `limits` are files to write there, in order
 // (which is alphabetical). Several groups may have one path (v2; cpu and cpuacct of v1): that is
 // one folder. Where `where.kind` is v2 and a limit's controller is not yet in the parent's
@@ -532,6 +544,7 @@ struct Plan {
   Command command;       // of a session: without argv, what its commands have in common
   bool session = false;  // commands come later, one by one; it ends when nothing is asked of it
   std::vector<Placeholder> placeholders;
+  std::vector<Canary> canaries;
   std::vector<std::string> resolvers;  // IP:port, upstream
   bool terminates = false;           // some host is looked into over TLS: the gateway starts first
   std::vector<std::string> retired;  // credentials that a change() left out: revoked for good
@@ -542,8 +555,8 @@ struct Plan {
   template <class W>
   void fields(W& w) {
     w(run, name, policy, policy_sha256, tier, engine, rights, below_advice, unheld, protections,
-      cgroup, machine, steps, command, session, placeholders, resolvers, terminates, retired, asked,
-      state_dir, helper_dir);
+      cgroup, machine, steps, command, session, placeholders, canaries, resolvers, terminates,
+      retired, asked, state_dir, helper_dir);
   }
 };
 

@@ -12,6 +12,10 @@ constexpr std::size_t kRunId = 12;
 
 base::Result<Plan> make_proxy(const policy::Policy& policy, const HostFacts& host,
                               const std::function<std::string(std::size_t)>& random) {
+  if (!policy.filesystem.canaries.empty()) {
+    return base::bad_input("filesystem.canaries", "a proxy has no sandbox to plant them in",
+                           "none, or cerco run");
+  }
   Plan plan;
   plan.run = random(kRunId);
   plan.policy = policy;

@@ -54,6 +54,10 @@ class Tree {
   }
   void file(const std::string& path, std::string content) {
     folder(parent_of(path));
+    if (on_disk(path)) {
+      disk_files_.push_back(WriteFile{path, std::move(content), kCanaryMode});
+      return;
+    }
     files_.push_back(WriteFile{path, std::move(content)});
   }
   [[nodiscard]] bool is_bound(std::string_view path) const {
@@ -80,6 +84,7 @@ class Tree {
                   plan.policy.filesystem.reserve ? Blocks::reserved : Blocks::as_written});
     append(disk_folders_);
     append(disk_binds_);
+    append(disk_files_);
     steps.emplace_back(MountDev{shm_size, root ? Devices::made : Devices::bound});
     if (!plan.cgroup.groups.empty() && !isolate) steps.emplace_back(MountCgroups{});
     steps.emplace_back(MountProc{proc_masks(), proc_read_only(), meminfo_for(plan, host)});
@@ -100,7 +105,7 @@ class Tree {
 
   std::set<std::string> known_;
   std::vector<std::string> bound_;
-  std::vector<Step> folders_, links_, binds_, files_, disk_folders_, disk_binds_;
+  std::vector<Step> folders_, links_, binds_, files_, disk_folders_, disk_binds_, disk_files_;
 };
 
 void add_base(const Plan& plan, const HostFacts& host, Tree& tree) {
@@ -218,6 +223,7 @@ base::Result<std::vector<Step>> tree_steps(const Plan& plan, const HostFacts& ho
     add_base(plan, host, tree);
     add_etc(plan, host, tree);
     TRY(add_read_only(plan, host, tree));
+    for (auto& [path, content] : canary_files(plan.canaries)) tree.file(path, content);
     if (!plan.cgroup.groups.empty()) tree.folder(parent_of(kCgroups));
   }
   const std::uint64_t memory = plan.policy.limits.memory == policy::kUnlimited

@@ -163,6 +163,7 @@ base::Status verify(const Plan& plan) {
   TRY(check_tree(plan));
   TRY(check_command(plan));
   TRY(check_placeholders(plan));
+  TRY(check_canaries(plan));
   TRY(check_machine(plan));
   return check_cgroup(plan);
 }

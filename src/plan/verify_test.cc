@@ -226,6 +226,33 @@ TEST(Verify, RefusesWhatDoesNotFollowFromThePolicy) {
   }
 }
 
+// What the policy wants planted is planted, where it was to be, and cannot be told from real ones.
+TEST(Verify, CanariesAreThoseOfThePolicy) {
+  const std::vector<std::pair<std::function<void(Plan&)>, std::string>> cases = {
+      {[](Plan& p) { p.canaries.clear(); }, "other canaries"},
+      {[](Plan& p) { p.canaries[0].id = "AKIA"; }, "other canaries"},
+      {[](Plan& p) { p.canaries[1].secret = "ghp_short"; }, "other canaries"},
+      {[](Plan& p) { p.canaries[2].secret = "with a space in it and long"; }, "other canaries"},
+      {[](Plan& p) { std::swap(p.canaries[0], p.canaries[1]); }, "other canaries"},
+      {[](Plan& p) { p.policy.filesystem.canaries.pop_back(); }, "other canaries"},
+      {[](Plan& p) { p.canaries[2].secret[0] ^= 'a' ^ 'b'; }, "not planted"},
+      {[](Plan& p) {
+         std::erase_if(p.steps, [](const plan::Step& step) {
+           const auto* file = std::get_if<plan::WriteFile>(&step);
+           return file != nullptr && file->target == "/home/agent/.netrc";
+         });
+       },
+       "not planted"}};
+  Policy policy = plan::testing::full_policy();
+  policy.filesystem.canaries = {"aws", "github", "netrc", "npm"};
+  EXPECT_TRUE(plan::verify(made(policy)));
+  for (const auto& [change, what] : cases) {
+    Plan plan = made(policy);
+    change(plan);
+    expect_refused(plan, what);
+  }
+}
+
 // filesystem.hide covers what lies below read-only paths of the policy, and nothing else.
 // What a scratch root is made of comes in with it alone, and never more of the host.
 TEST(Verify, AScratchRootIsAskedForOrNotThere) {

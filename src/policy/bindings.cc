@@ -68,8 +68,27 @@ std::unexpected<base::Error> outside(Reading& reading, std::size_t index, const 
       "expected a rule that allows it, or a narrower binding");
 }
 
+// A session lies within raw rules alone.
+base::Status check_raw_reach(Reading& reading, const Policy& policy, std::size_t index) {
+  const Credential& credential = policy.credentials[index];
+  for (const std::string& host : credential.hosts) {
+    for (const std::uint16_t port : credential.ports) {
+      const std::string place = fmt::format("{}:{}", host, port);
+      if (std::ranges::find(policy.egress, place, &Egress::tcp) != policy.egress.end()) continue;
+      return base::bad_input(
+          reading.origins[path_of(index, "hosts")],
+          fmt::format("credential[{}]: {} lies outside of every [[egress]] rule with tcp", index,
+                      place),
+          fmt::format("expected a rule with tcp = \"{}\"", place));
+    }
+  }
+  return {};
+}
+
 base::Status check_reach(Reading& reading, const Policy& policy, std::size_t index) {
   const Credential& credential = policy.credentials[index];
+  if (credential.inject.kind == InjectKind::postgres)
+    return check_raw_reach(reading, policy, index);
   for (const std::string& host : hosts_to_check(policy, credential)) {
     const auto rules = rules_for(policy, host);
     for (std::uint16_t port : credential.ports) {
@@ -124,12 +143,21 @@ std::string place_in_request(const Inject& inject) {
       return "the handshake";
     case InjectKind::sigv4:
       return "authorization";
+    case InjectKind::postgres:
+      return "the session of " + inject.user;
   }
   return {};
 }
 
 // Some request would get both secrets into one place without having asked for either.
 bool collide(const Credential& a, const Credential& b) {
+  const auto session = [](const Credential& one) {
+    return one.inject.kind == InjectKind::postgres;
+  };
+  if (session(a) && session(b)) {
+    return a.inject.user == b.inject.user && any_pair(a.hosts, b.hosts, std::equal_to<>()) &&
+           any_pair(a.ports, b.ports, std::equal_to<>());
+  }
   return !a.require && !b.require && place_in_request(a.inject) == place_in_request(b.inject) &&
          any_pair(a.hosts, b.hosts, hosts_intersect) &&
          any_pair(a.ports, b.ports, std::equal_to<>()) &&

@@ -47,6 +47,12 @@ Fault check_user(std::string_view text) {
   return {"no user name", "expected a user name without colon"};
 }
 
+Fault check_role(std::string_view text) {
+  constexpr std::size_t kMostRole = 63;  // NAMEDATALEN
+  if (!text.empty() && text.size() <= kMostRole && is_header_value(text)) return {};
+  return {"no user of PostgreSQL", "expected the name of one user such as \"app\""};
+}
+
 Fault check_field(std::string_view text) {
   if (!text.empty() && text.size() <= 128 && is_header_value(text)) return {};
   return {"no name of a field", "expected the name of one field such as \"api_key\""};
@@ -76,11 +82,6 @@ base::Status read_sigv4(const At& at, Inject& out) {
   return {};
 }
 
-base::Status later(const At& at) {
-  if (at.shaped("false")) return {};
-  return at.not_yet("");
-}
-
 base::Status read_inject(const At& at, Inject& out) {
   const auto kind = [&out](InjectKind one, const std::function<base::Status(const At&)>& read) {
     return [&out, one, read](const At& a) -> base::Status {
@@ -89,19 +90,20 @@ base::Status read_inject(const At& at, Inject& out) {
     };
   };
   constexpr std::uint64_t kMostSegments = 64;
-  TRY(read_table(at, {{"header", canon_into(out.header, injected_header)},
-                      {"format", string_into(out.format, check_format)},
-                      {"basic", kind(InjectKind::basic, string_into(out.user, check_user))},
-                      {"query", kind(InjectKind::query, string_into(out.field, check_field))},
-                      {"path", kind(InjectKind::path,
-                                    count_into(out.segment, kMostSegments, Unlimited::refused))},
-                      {"body", kind(InjectKind::body, string_into(out.field, check_field))},
-                      {"sigv4", [&](const At& a) { return read_sigv4(a, out); }},
-                      {"mtls", [&](const At& a) { return read_mtls(a, out); }},
-                      {"postgres", later}}));
-  TRY(want_one(at, {"header", "basic", "query", "path", "body", "sigv4", "mtls"}));
+  TRY(read_table(
+      at,
+      {{"header", canon_into(out.header, injected_header)},
+       {"format", string_into(out.format, check_format)},
+       {"basic", kind(InjectKind::basic, string_into(out.user, check_user))},
+       {"query", kind(InjectKind::query, string_into(out.field, check_field))},
+       {"path", kind(InjectKind::path, count_into(out.segment, kMostSegments, Unlimited::refused))},
+       {"body", kind(InjectKind::body, string_into(out.field, check_field))},
+       {"sigv4", [&](const At& a) { return read_sigv4(a, out); }},
+       {"mtls", [&](const At& a) { return read_mtls(a, out); }},
+       {"postgres", kind(InjectKind::postgres, string_into(out.user, check_role))}}));
+  TRY(want_one(at, {"header", "basic", "query", "path", "body", "sigv4", "mtls", "postgres"}));
   const bool whole = out.kind == InjectKind::basic || out.kind == InjectKind::mtls ||
-                     out.kind == InjectKind::sigv4;
+                     out.kind == InjectKind::sigv4 || out.kind == InjectKind::postgres;
   if (whole && at.node.find("format") != nullptr) {
     return at.bad("format beside what has none", "expected format beside another place");
   }
@@ -139,6 +141,24 @@ base::Status read_lifetime(const At& at, std::optional<std::uint64_t>& out) {
   return {};
 }
 
+// A session has neither methods nor paths; its hosts and ports are those of raw rules.
+base::Status check_postgres(const At& at, const Credential& credential) {
+  for (std::string_view key : {"methods", "paths"}) {
+    if (at.node.find(key) == nullptr) continue;
+    return at.bad(fmt::format("{} of a session with PostgreSQL", key),
+                  fmt::format("expected no {}", key));
+  }
+  if (at.node.find("ports") == nullptr) return at.bad("no ports", "expected the key ports");
+  if (std::ranges::any_of(credential.hosts, [](const auto& host) { return host.contains('*'); })) {
+    return at.bad("a wildcard", "expected the exact names of the servers in hosts");
+  }
+  if (credential.own != Own::refuse) {
+    return at.bad("a password of the agent's own", "expected own = \"refuse\"");
+  }
+  if (credential.source.mint.kind != MintKind::none) return at.not_yet("a minted password");
+  return {};
+}
+
 base::Status read_credential(const At& at, std::size_t number, Credential& out) {
   out.name = fmt::format("credential-{}", number);
   TRY(read_table(
@@ -157,10 +177,12 @@ base::Status read_credential(const At& at, std::size_t number, Credential& out) 
        {"own", name_into(out.own, kOwns)},
        {"require", boolean_into(out.require)}}));
   if (at.describing()) {
-    add_to_shape(at, R"("required":["source","hosts","methods","paths","inject"])");
+    add_to_shape(at, R"("required":["source","hosts","inject"])");
     return {};
   }
+  const bool postgres = out.inject.kind == InjectKind::postgres;
   for (std::string_view key : {"source", "hosts", "methods", "paths", "inject"}) {
+    if (postgres && (key == "methods" || key == "paths")) continue;
     if (at.node.find(key) == nullptr) {
       return at.bad(fmt::format("no {}", key), fmt::format("expected the key {}", key));
     }
@@ -168,6 +190,10 @@ base::Status read_credential(const At& at, std::size_t number, Credential& out) 
   if (at.node.find("ports") == nullptr &&
       std::ranges::find(out.hosts, kHostName) != out.hosts.end()) {
     return at.bad("no ports", fmt::format("expected the exact ports of {}", kHostName));
+  }
+  if (postgres) {
+    TRY(check_postgres(at, out));
+    return check_fields(at, out);
   }
   if (out.ports.empty()) out.ports = {443};
   // Nothing inside could carry a placeholder to where the certificate is shown.

@@ -44,7 +44,8 @@ bool looks_inside(const Policy& policy, std::string_view host, std::uint16_t por
   if (!named && !(rules.empty() && reaches_beyond_rules(policy))) return false;
   return (named && std::ranges::any_of(policy.credentials,
                                        [&](const Credential& credential) {
-                                         return has_port(credential.ports, port) &&
+                                         return credential.inject.kind != InjectKind::postgres &&
+                                                has_port(credential.ports, port) &&
                                                 std::ranges::any_of(
                                                     credential.hosts, [&](const auto& bound) {
                                                       return hosts_intersect(bound, host);
@@ -222,6 +223,10 @@ Verdict decide_request(const Policy& policy, const Request& request) {
 bool covers(const Credential& credential, const Request& request) {
   if (request.host.is_address) return false;
   const std::string& host = request.host.name;
+  if (credential.inject.kind == InjectKind::postgres) {
+    return request.scheme == Scheme::tcp && has_port(credential.ports, request.port) &&
+           std::ranges::find(credential.hosts, host) != credential.hosts.end();
+  }
   if (request.scheme != Scheme::tls && !(request.scheme == Scheme::http && host == kHostName))
     return false;
   const std::string loosest = loosest_path(request.path);
@@ -261,7 +266,11 @@ bool terminates(const Policy& policy) {
       reaches_beyond_rules(policy) && std::ranges::any_of(policy.deny, [](const Deny& deny) {
         return !denies_whole(deny) && deny.ports != std::vector{kPlainPort};
       });
-  return denied || std::ranges::any_of(policy.egress, [&](const Egress& rule) {
+  // A client of PostgreSQL may want to verify whom it speaks with.
+  const bool postgres = std::ranges::any_of(policy.credentials, [](const Credential& credential) {
+    return credential.inject.kind == InjectKind::postgres;
+  });
+  return denied || postgres || std::ranges::any_of(policy.egress, [&](const Egress& rule) {
            return !rule.host.empty() && std::ranges::any_of(rule.ports, [&](std::uint16_t port) {
              return needs_inspection(policy, rule.host, port);
            });

@@ -52,6 +52,10 @@ struct Isolation {
   }
 };
 
+// Credentials that open nothing and that nobody has a use for: whoever shows one has gone through
+// the files of the home.
+inline constexpr std::array<std::string_view, 4> kCanaries = {"aws", "github", "netrc", "npm"};
+
 struct Base {
   BaseKind kind = BaseKind::host;
   std::string name;  // path or image name
@@ -79,10 +83,11 @@ struct Filesystem {
   Workdir workdir;
   bool reserve = false;
   std::vector<std::string> hide;
+  std::vector<std::string> canaries;  // of kCanaries
   bool operator==(const Filesystem&) const = default;
   template <class W>
   void fields(W& w) {
-    w(base, root, read_only, workdir, reserve, hide);
+    w(base, root, read_only, workdir, reserve, hide, canaries);
   }
 };
 
@@ -150,10 +155,12 @@ struct Alerts {
   Action request_spike = Action::alert;
   Action placeholder_misuse = Action::alert;
   Action placeholder_in_body = Action::note;
+  Action canary = Action::alert;
   bool operator==(const Alerts&) const = default;
   template <class W>
   void fields(W& w) {
-    w(blocked_range, new_destination, request_spike, placeholder_misuse, placeholder_in_body);
+    w(blocked_range, new_destination, request_spike, placeholder_misuse, placeholder_in_body,
+      canary);
   }
 };
 
@@ -268,7 +275,7 @@ struct Source {
 };
 
 // The places that are built.
-enum class InjectKind { header, basic, query, path, body, mtls, sigv4, last_ = sigv4 };
+enum class InjectKind { header, basic, query, path, body, mtls, sigv4, postgres, last_ = postgres };
 // The fields of a credential for signatures of AWS.
 inline constexpr std::string_view kAccessKey = "access_key_id";
 inline constexpr std::string_view kSecretKey = "secret_access_key";
@@ -277,7 +284,7 @@ struct Inject {
   InjectKind kind = InjectKind::header;
   std::string header = "authorization";  // lower case
   std::string format = "{secret}";       // text around {secret}: all but basic and mtls
-  std::string user;                      // basic
+  std::string user;                      // basic, postgres
   std::string field;                     // query: the parameter; body: of a form or a JSON object
   std::uint64_t segment = 0;             // path: from 1
   std::string region;                    // sigv4

@@ -108,13 +108,21 @@ base::Result<std::string> glob(std::string_view text) {
   return std::string(text);
 }
 
+base::Result<std::string> canary(std::string_view text) {
+  if (std::ranges::find(kCanaries, text) != kCanaries.end()) return std::string(text);
+  const std::string near = base::closest(text, kCanaries);
+  return base::bad_input("", "no canary" + (near.empty() ? "" : " (did you mean " + near + ")"),
+                         one_of({kCanaries.begin(), kCanaries.end()}));
+}
+
 base::Status read_filesystem(const At& at, Filesystem& out) {
   return read_table(at, {{"base", [&](const At& a) { return read_base(a, out.base); }},
                          {"root", name_into(out.root, kRoots)},
                          {"read_only", list_into(out.read_only, "[\"/srv/data\"]", absolute_path)},
                          {"workdir", [&](const At& a) { return read_workdir(a, out.workdir); }},
                          {"reserve", boolean_into(out.reserve)},
-                         {"hide", list_into(out.hide, "[\"**/.env\"]", glob)}});
+                         {"hide", list_into(out.hide, "[\"**/.env\"]", glob)},
+                         {"canaries", list_into(out.canaries, "[\"aws\"]", canary)}});
 }
 
 base::Result<std::string> variable(std::string_view text) {
@@ -298,7 +306,8 @@ base::Status read_alerts(const At& at, Alerts& out) {
                          {"new_destination", name_into(out.new_destination, kActions)},
                          {"request_spike", name_into(out.request_spike, kActions)},
                          {"placeholder_misuse", name_into(out.placeholder_misuse, kActions)},
-                         {"placeholder_in_body", name_into(out.placeholder_in_body, kActions)}});
+                         {"placeholder_in_body", name_into(out.placeholder_in_body, kActions)},
+                         {"canary", name_into(out.canary, kActions)}});
 }
 
 base::Status read_audit(const At& at, Audit& out) {

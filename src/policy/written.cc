@@ -104,6 +104,7 @@ Node filesystem(const Filesystem& from) {
   add(node, "workdir", std::move(workdir));
   add(node, "reserve", boolean(from.reserve));
   add(node, "hide", texts(from.hide));
+  add(node, "canaries", texts(from.canaries));
   return node;
 }
 
@@ -154,6 +155,7 @@ Node alerts(const Alerts& from) {
   add(node, "request_spike", text(to_string(from.request_spike)));
   add(node, "placeholder_misuse", text(to_string(from.placeholder_misuse)));
   add(node, "placeholder_in_body", text(to_string(from.placeholder_in_body)));
+  add(node, "canary", text(to_string(from.canary)));
   return node;
 }
 
@@ -307,6 +309,9 @@ Node inject(const Inject& from) {
     case InjectKind::mtls:
       add(node, "mtls", boolean(true));
       return node;
+    case InjectKind::postgres:
+      add(node, "postgres", text(from.user));
+      return node;
     case InjectKind::sigv4: {
       Node scope;
       add(scope, "region", text(from.region));
@@ -325,8 +330,8 @@ Node credential(const Credential& from) {
   add(node, "source", source(from.source));
   add(node, "hosts", texts(from.hosts));
   add(node, "ports", ports(from.ports));
-  add(node, "methods", texts(from.methods));
-  add(node, "paths", texts(from.paths));
+  if (!from.methods.empty()) add(node, "methods", texts(from.methods));
+  if (!from.paths.empty()) add(node, "paths", texts(from.paths));
   add(node, "inject", inject(from.inject));
   add(node, "env", map(from.env));
   if (from.lifetime_ms) add(node, "lifetime", duration(*from.lifetime_ms));

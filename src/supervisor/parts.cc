@@ -33,7 +33,8 @@ journal::Actions actions_of(const policy::Policy& policy) {
            {"new_destination", text(alerts.new_destination)},
            {"request_spike", text(alerts.request_spike)},
            {"placeholder_misuse", text(alerts.placeholder_misuse)},
-           {"placeholder_in_body", text(alerts.placeholder_in_body)}}};
+           {"placeholder_in_body", text(alerts.placeholder_in_body)},
+           {"canary", text(alerts.canary)}}};
 }
 
 base::Result<Part> start_journal(const plan::Plan& plan, int plan_memfd) {

@@ -228,8 +228,3 @@ def test_from_systemd(net, tmp_path):
     assert [r["headers"]["authorization"] for r in requests(net)] == [f"Bearer {TOKEN}"]
     without = net.cerco().run("--", "sh", "-c", "echo started", policy=text)
     assert without.status == 125 and "CREDENTIALS_DIRECTORY" in without.error and "started" not in without.text, without
-
-
-def test_a_place_that_is_not_built_is_refused_by_name(net):
-    result = net.box.run("--", "sh", "-c", "echo started", policy=policy('{ postgres = "user" }'))
-    assert result.status == 125 and "postgres: not carried out yet" in result.error and "started" not in result.text, result

@@ -72,10 +72,13 @@ def read_body(stream, headers):
 
 
 def answer_for(config, method, path, headers, body):
-    """Status, headers and body of the answer; `config.answers` maps a path to {status, headers, body or base64}."""
+    """Status, headers and body of the answer; `config.answers` maps a path to {status, headers, body or base64};
+    who does not show the headers of `config.requires` is asked for them."""
     if "tokens" in config:
         import token_server
         return token_server.answer(config["tokens"], method, path, headers, body)
+    if any(headers.get(name) != value for name, value in config.get("requires", {}).items()):
+        return 401, {"WWW-Authenticate": config.get("challenge", "Bearer")}, b"who are you?\n"
     fixed = config.get("answers", {}).get(path.split("?")[0])
     if fixed is not None:
         content = base64.b64decode(fixed["base64"]) if "base64" in fixed else fixed.get("body", "").encode()
