@@ -33,6 +33,13 @@ if(NOT CERCO_SANITIZE)
   target_link_options(cerco-guest PRIVATE -Wl,--strip-all)
 endif()
 
+# A library in the VMM's box, without sanitizers and without a runtime.
+add_library(cerco-vmm-memory MODULE ${CMAKE_SOURCE_DIR}/src/main/vmm_memory.cc)
+set_target_properties(cerco-vmm-memory PROPERTIES PREFIX "" SUFFIX ".so")
+target_link_libraries(cerco-vmm-memory PRIVATE cerco_flags)
+target_compile_options(cerco-vmm-memory PRIVATE -fno-sanitize=all -fno-exceptions -fvisibility=hidden)
+target_link_options(cerco-vmm-memory PRIVATE -fno-sanitize=all -nostdlib++ -Wl,--strip-all)
+
 # cerco-init runs inside the sandbox: static, small, without sanitizers, and over a runtime of its own
 # (src/main/init_runtime.cc) in place of the C library. What it is made of is this list.
 file(GLOB init_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/init/*.cc)
@@ -61,7 +68,7 @@ target_link_options(cerco-isolate PRIVATE -fno-sanitize=all -static-pie -Wl,--gc
 
 # What ./quickstart builds: all that a person needs, and no test.
 add_custom_target(programs)
-foreach(program cerco cerco-guest cerco-init cerco-tunnel cerco-journal cerco-gateway cerco-broker cerco-minter cerco-publisher)
+foreach(program cerco cerco-guest cerco-init cerco-vmm-memory cerco-tunnel cerco-journal cerco-gateway cerco-broker cerco-minter cerco-publisher)
   if(TARGET ${program})
     add_dependencies(programs ${program})
   endif()

@@ -240,13 +240,10 @@ std::vector<Command> make_commands() {
   all.push_back(later("image ls", "", "list images"));
   all.push_back(later("image rm", "NAME", "remove an image"));
   all.push_back(later("image commit", "RUN NAME", "make an image of a run's disk"));
-  all.push_back({"image warm",
-                 "host",
-                 "make the host's base an image for microVMs; again after each change of packages",
-                 {kHelp},
-                 Words::anywhere,
-                 2,
-                 image_warm});
+  all.push_back(
+      {"image warm", "host|dir:PATH [POLICY FLAGS]",
+       "make a base's image and the guest that microVMs are copied from, ahead of a start",
+       with_policy_flags({kHelp}), Words::anywhere, 2, image_warm});
   all.push_back(
       {"proxy",
        "[--listen ADDRESS:PORT]… [--policy FILE] [--allow TARGET]…",

@@ -27,7 +27,9 @@ Connection::Connection(Core& shared, base::Fd socket)
       conn(id),
       client(std::make_shared<SocketStream>(shared.io, std::move(socket), wake)),
       place_(shared.connections.insert(shared.connections.end(), this)),
-      deadline_(Clock::now() + shared.limits.first_bytes) {}
+      deadline_(Clock::now() + shared.limits.first_bytes) {
+  core.bound_queue(client->fd());
+}
 
 Connection::Connection(Connection& parent)
     : core(parent.core),

@@ -45,6 +45,9 @@ struct Limits {
   std::chrono::milliseconds linger{2'000};  // for a refused sender to take notice
   std::chrono::milliseconds sweep{250};     // how exact the above are
   std::size_t connections = 512;
+  // So many have what a fast transfer takes: queues that grow as the kernel likes, and pipes. Those
+  // beyond them have little, so that all together stay far below what the host can bear.
+  std::size_t roomy = 16;
   std::size_t turned_away = 32;             // beside them: over the bound, waiting to be told so
   std::chrono::milliseconds queued{1'000};  // until those over the bound are told so
   std::size_t names = 4096;
@@ -119,6 +122,12 @@ struct Core {
   std::int64_t h2_room = std::int64_t{32} << 20;
   bool cut = false;  // cut-network: nothing is let through any more
 
+  // Whoever comes now has to make do with little.
+  [[nodiscard]] bool crowded() const { return connections.size() > limits.roomy; }
+  // Of a socket that serves a connection; one that its peer has reset already stays as it is.
+  void bound_queue(int socket) const {
+    (void)os::bound_queue(socket, crowded() ? os::Queue::tight : os::Queue::tuned);
+  }
   [[nodiscard]] const policy::Policy& policy() const { return plan.policy; }
   [[nodiscard]] static std::vector<std::shared_ptr<Used>> make_used(const policy::Policy& policy);
   [[nodiscard]] bool holds(plan::Protection protection) const {

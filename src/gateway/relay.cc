@@ -19,14 +19,17 @@ constexpr int kTurn = 16;
 // One direction.
 class Flow {
  public:
+  enum class Pipes { may, never };
   enum class State { moved, waits, through, broken, spent, too_much, refused };
 
   // `most`: bytes that this direction may carry, next to what its meter lets through.
   // `frames`, where not null, sees all that goes through.
+  // `pipes`: whether it may have a pipe of its own once it is long.
   Flow(Stream& from, Stream& to, std::string first, Meter meter, std::uint64_t most,
-       http::FrameRedactor* frames)
+       http::FrameRedactor* frames, Pipes pipes)
       : from_(from),
         to_(to),
+        may_join_(pipes == Pipes::may && frames == nullptr && !from.tls() && !to.tls()),
         buffer_(std::move(first)),
         meter_(meter),
         most_(most),
@@ -42,9 +45,11 @@ class Flow {
     if (held() == 0 ? from_.read_armed() : to_.write_armed()) return State::waits;
     if (left() < kSpliceFrom) {
       // The last bytes are read one buffer at a time, so that the one too many is seen.
-      if (pipe_ && pipe_->held == 0) pipe_.reset();
-    } else if (!pipe_ && frames_ == nullptr && total_ >= kSpliceFrom && !from_.tls() &&
-               !to_.tls() && buffer_.empty()) {
+      if (pipe_ && pipe_->held == 0) {
+        pipe_.reset();
+        may_join_ = true;
+      }
+    } else if (!pipe_ && may_join_ && total_ >= kSpliceFrom && buffer_.empty()) {
       join();
     }
     const State state = pipe_ ? splice() : copy();
@@ -83,8 +88,10 @@ class Flow {
     buffer_ = std::move(clean).value_or(std::string());
   }
 
-  // Without a pipe, which is a matter of descriptors at most, bytes are copied as before.
+  // Without a pipe, for want of descriptors or of what the kernel lets one user have in pipes,
+  // bytes are copied as before.
   void join() {
+    may_join_ = false;
     auto pipe = os::pipe_nonblocking();
     if (!pipe) return;
     if (!os::set_pipe_size(pipe->second.get(), kPipe)) return;
@@ -147,6 +154,7 @@ class Flow {
 
   Stream& from_;
   Stream& to_;
+  bool may_join_;
   std::string buffer_;
   std::size_t at_ = 0;
   std::optional<Pipe> pipe_;
@@ -169,10 +177,11 @@ std::string problem_of(Flow::State state) {
 }  // namespace
 
 asio::awaitable<Relayed> relay(Connection& connection, RelayStart start) {
+  const auto pipes = connection.core.crowded() ? Flow::Pipes::never : Flow::Pipes::may;
   Flow up(*connection.client, *connection.upstream, std::move(start.up), start.budget.up,
-          start.most_up, nullptr);
+          start.most_up, nullptr, pipes);
   Flow down(*connection.upstream, *connection.client, std::move(start.down), start.budget.down,
-            policy::kUnlimited, start.frames);
+            policy::kUnlimited, start.frames, pipes);
   Relayed result;
   int moves = 0;
   connection.allow(connection.core.limits.idle);

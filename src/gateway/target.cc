@@ -93,6 +93,7 @@ class Race {
         error_ = socket.error().number;
         continue;
       }
+      connection_.core.bound_queue(socket->get());
       attempts_.push_back({.address = to.address(),
                            .stream = std::make_shared<SocketStream>(
                                connection_.core.io, std::move(*socket), connection_.wake)});

@@ -1,7 +1,10 @@
 // Tunnels: raw connections and TLS that is not looked into.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "gateway/testing.h"
 
@@ -468,6 +471,54 @@ TEST(Tunnel, CutEndsWhatRunsAndRefusesWhatComes) {
     EXPECT_TRUE(late.was_reset());
   });
   EXPECT_TRUE(world.decisions().back().has(R"("reason":"cut")"));
+}
+
+// How much of what a server sends is held for a client that reads fast at first and then stops.
+std::size_t held_for_one_that_stops(std::size_t roomy) {
+  constexpr std::size_t kFast = std::size_t{48} << 20;
+  constexpr int kSmall = 64 << 10;
+  World world(kPolicy);
+  world.limits.roomy = roomy;
+  std::atomic<std::size_t> held = 0;
+  std::atomic<bool> stopped = false;
+  std::atomic<bool> over = false;
+  const auto small = [&](const Peer& peer, int which) {
+    EXPECT_EQ(::setsockopt(peer.fd(), SOL_SOCKET, which, &kSmall, sizeof kSmall), 0);
+  };
+  Upstream upstream([&](const Peer& peer) {
+    small(peer, SO_SNDBUF);
+    peer.send(std::string(kFast, 'x'));
+    while (!stopped) ::usleep(1000);
+    const std::string more(std::size_t{64} << 10, 'y');
+    for (int idle = 0; idle < 30; ++idle) {
+      ssize_t sent = 0;
+      while ((sent = ::send(peer.fd(), more.data(), more.size(), MSG_DONTWAIT)) > 0) {
+        held += static_cast<std::size_t>(sent);
+        idle = 0;
+      }
+      ::usleep(10'000);
+    }
+    over = true;
+  });
+  world.names["small.example.com"] = {"93.184.216.34"};
+  world.listening["93.184.216.34:7000"] = upstream.port();
+  Peer client = world.connect("small.example.com", 7000);
+  small(client, SO_RCVBUF);
+  world.run([&] {
+    EXPECT_EQ(client.read_exactly(kFast).size(), kFast);
+    stopped = true;
+    for (int turn = 0; turn < 1000 && !over; ++turn) ::usleep(10'000);
+    client.close();
+  });
+  return held;
+}
+
+// N125: what is not read is the kernel's to hold, and of many together that is little each.
+TEST(Tunnel, WhereManyAreOneThatIsNotReadHoldsLittle) {
+  const std::size_t tight = held_for_one_that_stops(0);
+  EXPECT_GT(tight, 0U);
+  EXPECT_LE(tight, std::size_t{3} << 20);
+  EXPECT_GT(held_for_one_that_stops(8), tight) << "a control: where few are it may be more";
 }
 
 }  // namespace

@@ -175,6 +175,17 @@ base::Status set_no_delay(int socket) {
   return option(socket, IPPROTO_TCP, TCP_NODELAY, 1, "setsockopt TCP_NODELAY");
 }
 
+base::Status bound_queue(int socket, Queue queue) {
+  constexpr int kTunedUnsent = 1 << 20;
+  constexpr int kTightUnsent = 128 << 10;
+  constexpr int kTightUnread = 128 << 10;  // the kernel doubles it, for what it adds itself
+  const bool tight = queue == Queue::tight;
+  TRY(option(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, tight ? kTightUnsent : kTunedUnsent,
+             "setsockopt TCP_NOTSENT_LOWAT"));
+  if (!tight) return {};
+  return option(socket, SOL_SOCKET, SO_RCVBUF, kTightUnread, "setsockopt SO_RCVBUF");
+}
+
 base::Status set_low_mark(int socket, std::size_t bytes) {
   return option(socket, SOL_SOCKET, SO_RCVLOWAT, static_cast<int>(bytes), "setsockopt SO_RCVLOWAT");
 }

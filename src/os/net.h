@@ -51,6 +51,12 @@ struct Moved {
 [[nodiscard]] base::Result<Endpoint> peer_endpoint(int socket);
 [[nodiscard]] base::Status set_nonblocking(int fd);
 [[nodiscard]] base::Status set_no_delay(int socket);
+// What the kernel may hold for a TCP socket. `tuned`: what its own tuning comes to, megabytes for a
+// peer that is far and fast; `tight`: about 256 KiB of what was not read. In both, a writer that
+// waits is woken, and what was not sent is held, by a bound of its own (TCP_NOTSENT_LOWAT), since
+// else a peer that takes nothing fills the whole send buffer.
+enum class Queue { tuned, tight };
+[[nodiscard]] base::Status bound_queue(int socket, Queue queue);
 // Readable only once `bytes` are there (or the end is): SO_RCVLOWAT.
 [[nodiscard]] base::Status set_low_mark(int socket, std::size_t bytes);
 // close(2) will send a reset and throw away what was not sent: SO_LINGER of zero.

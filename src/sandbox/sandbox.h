@@ -108,6 +108,10 @@ class Sandbox {
 [[nodiscard]] base::Result<std::unique_ptr<Sandbox>> start_microvm(const plan::Plan& plan,
                                                                    const Inputs& inputs);
 
+// Makes the template of such a microVM, from which its starts are copies until kernel, VMM, image,
+// processor or our programs change, or a week has gone; makes none where there is one. Its path.
+[[nodiscard]] base::Result<std::string> warm_microvm(const plan::Plan& plan, const Inputs& inputs);
+
 // Makes ready what the next start of such a Plan takes from a shelf (a formatted disk); called
 // after the answer.
 [[nodiscard]] base::Status prepare_spare(const plan::Plan& plan);

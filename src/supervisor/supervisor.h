@@ -156,6 +156,10 @@ using ToCaller = std::variant<Ready, Begun, StartFailed, Over, Report>;
 // What the supervisor checks of a Plan that it is handed. Only the tests' program passes `nothing`.
 enum class Verify { plan, nothing };
 
+// Makes what such a plan's starts are copied from, in the microVM tier, and returns its path. Takes
+// the rights that serve() takes; nothing of a task goes into it.
+[[nodiscard]] base::Result<std::string> warm(const plan::Plan& plan);
+
 // Runs one sandbox for the caller at the other end of `caller`, to its end; returns the exit status
 // of the process. The caller's end of file ends the sandbox at once, until it was told Begun.
 int serve(ipc::Channel caller, Verify verify);

@@ -1,15 +1,17 @@
-"""Real clients with no set-up by the user: through a tunnel and through TLS that ends at the gateway; psql through a raw rule."""
+"""Real clients with no set-up by the user: through a tunnel and through TLS that ends at the gateway; psql and git over SSH through a raw rule."""
 # lane: full
 import base64
 import hashlib
 import io
 import json
+import pathlib
 import subprocess
 import tarfile
 import zipfile
 
 import pytest
 
+from cerco import GUARD, wait_until
 from world import DNS, PUBLIC
 
 POLICY = f"""
@@ -103,6 +105,7 @@ def net(world, tmp_path_factory):
     for number, host in enumerate(WAYS):
         world.https(host, address=PUBLIC[number], answers={**missing, **common, **npm_files(host)}, websocket="messages")
     world.zone["db.test"] = [PUBLIC[3]]
+    world.zone["ssh.test"] = [PUBLIC[3]]
     world.names()
     world.db = world.serve("postgres", {"address": PUBLIC[3], "port": 5432, "row": "got it"})
     world.box = world.cerco()
@@ -123,3 +126,29 @@ def test_psql_through_a_raw_rule(net):
     assert result.status == 0 and result.text.strip() == "got it", result
     assert [e["text"] for e in net.db.entries() if e["event"] == "query"] == ["select word"]
     assert [(d["way"], d["port"]) for d in result.of_type("egress.decision")] == [("tcp", 5432)]
+
+
+def test_git_over_ssh_through_a_raw_rule(net, tmp_path):
+    git_files(tmp_path)
+    key, host_key = tmp_path / "key", tmp_path / "host_key"
+    for path in (key, host_key):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    config = tmp_path / "sshd_config"
+    config.write_text(f"ListenAddress {PUBLIC[3]}:22\nHostKey {host_key}\nAuthorizedKeysFile {key}.pub\nStrictModes no\nUsePAM no\n"
+                      f"PermitRootLogin prohibit-password\nPidFile none\n")
+    wanted = pathlib.Path("/run/sshd")  # sshd does not start without it
+    made = not wanted.exists()
+    wanted.mkdir(exist_ok=True)
+    server = subprocess.Popen(["nsenter", f"--net=/run/netns/{net.net}", "/usr/sbin/sshd", "-D", "-e", "-f", config], stderr=subprocess.PIPE)
+    try:
+        wait_until(lambda: net.inside(net.net, "nc", "-z", PUBLIC[3], "22").returncode == 0, what="sshd")
+        clone = (f"chmod 600 key && GIT_SSH_COMMAND='ssh -i key -o StrictHostKeyChecking=accept-new' git clone -q "
+                 f"ssh://root@ssh.test{tmp_path}/small.git && cat small/word")
+        result = net.box.run("--in", str(key), "--", "sh", "-c", clone, policy=POLICY + '[[egress]]\ntcp = "ssh.test:22"\n')
+    finally:
+        server.terminate()
+        said = server.communicate(timeout=GUARD)[1]
+        if made:
+            wanted.rmdir()
+    assert result.status == 0 and "got it" in result.text, (result, said)
+    assert [(d["way"], d["host"], d["port"]) for d in result.of_type("egress.decision")] == [("tcp", "ssh.test", 22)]

@@ -1,8 +1,10 @@
 """Servers of the small internet: `servers.py KIND CONFIG LOG`. Each writes what it saw as JSON lines."""
 import base64
+import contextlib
 import json
 import os
 import pathlib
+import select
 import socket
 import ssl
 import struct
@@ -253,6 +255,41 @@ def udp(config):
         server.sendto(data, peer)
 
 
+# --- Peers that are hard to serve ---------------------------------------------------------------------
+
+def crowd(config):
+    """Any number of connections in one thread. `does`: "source" sends without an end, "sink" never reads, "drain"
+    reads all; `first`: what is sent before all else. Their own queues are small, so that what is held is held by who is between."""
+    server = listen(config["address"], config["port"])
+    server.listen(4096)
+    server.setblocking(False)
+    poll = select.epoll()
+    poll.register(server, select.EPOLLIN)
+    for queue in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        server.setsockopt(socket.SOL_SOCKET, queue, 65536)
+    held, filler = {}, b"z" * 65536
+    interest = {"source": select.EPOLLOUT, "sink": 0, "drain": select.EPOLLIN}[config["does"]]
+    say(ready=True)
+    while True:
+        for number, _ in poll.poll():
+            if number == server.fileno():
+                with contextlib.suppress(OSError):  # a reset may overtake it
+                    connection, _ = server.accept()
+                    connection.setblocking(False)
+                    connection.send(config.get("first", "").encode())
+                    held[connection.fileno()] = connection
+                    poll.register(connection, interest)
+                continue
+            try:
+                gone = not (held[number].recv(65536) if config["does"] == "drain" else held[number].send(filler))
+            except BlockingIOError:
+                gone = False
+            except OSError:
+                gone = True
+            if gone:
+                held.pop(number).close()
+
+
 # --- A company's proxy: CONNECT alone -----------------------------------------------------------------
 
 def relay(one, other):
@@ -362,5 +399,6 @@ if __name__ == "__main__":
         import h2_servers
         kinds = {"h2": lambda config: h2_servers.h2(config, listen, say), "grpc": lambda config: h2_servers.grpc(config, say)}
     else:
-        kinds = {"http": http, "tcp": tcp, "udp": udp, "postgres": postgres, "dns": dns, "connect_proxy": connect_proxy}
+        kinds = {"http": http, "tcp": tcp, "udp": udp, "postgres": postgres, "dns": dns, "connect_proxy": connect_proxy,
+                 "crowd": crowd}
     kinds[sys.argv[1]](json.loads(sys.argv[2]))

@@ -43,10 +43,14 @@ base::Result<std::string> read_exactly(int port, std::size_t size) {
   return bytes;
 }
 
+// A launch of no bytes asks whether the guest is there.
 base::Result<GuestLaunch> receive_launch(int watch) {
   std::uint64_t size = 0;
-  const std::string head = TRY(read_exactly(watch, sizeof size));
-  std::memcpy(&size, head.data(), sizeof size);
+  while (size == 0) {
+    TRY(say(watch, GuestSays::up));
+    const std::string head = TRY(read_exactly(watch, sizeof size));
+    std::memcpy(&size, head.data(), sizeof size);
+  }
   if (size > kMaxLaunch) return base::system_error("launch", EMSGSIZE);
   return base::decode<GuestLaunch>(TRY(read_exactly(watch, size)), "launch");
 }
@@ -62,13 +66,13 @@ base::Result<os::Child> start_tunnel(int port, int end) {
 
 base::Status run_sandbox(const base::Fd& watch) {
   const base::Fd control = TRY(open_port(kControlPort));
-  TRY(say(watch.get(), GuestSays::up));
-  // A template ends here: what follows makes this guest one of its own.
-  const GuestLaunch launch = TRY(receive_launch(watch.get()));
-  TRY(become_new(launch));
   TRY(mount_base());
   TRY(mount_groups());
   TRY(set_up_network());
+  // A template ends here: nothing of a task has been in this guest yet, and what follows makes it
+  // one of its own.
+  const GuestLaunch launch = TRY(receive_launch(watch.get()));
+  TRY(become_new(launch));
   const auto plan = TRY(base::decode<plan::Plan>(launch.plan, "plan"));
   TRY(os::make_folders(plan.state_dir, 0700));
   const Inputs inputs = {launch.trust_bundle, kGuestInit};

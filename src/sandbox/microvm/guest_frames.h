@@ -1,6 +1,7 @@
 // What the supervisor and a guest's pid 1 say to each other over the guest's watch port.
 //
-// To the guest: one GuestLaunch behind its length as eight bytes, then GuestRequests. From the
+// To the guest: one GuestLaunch behind its length as eight bytes, then GuestRequests. A length of 0
+// before that is a question, answered by `up` as the guest's start is. From the
 // guest: GuestNotes and nothing else, so that the supervisor, which must not parse what comes from
 // inside, reads records of one size whose every bit pattern means something harmless.
 #pragma once

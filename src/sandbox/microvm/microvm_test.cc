@@ -67,7 +67,7 @@ plan::Machine machine() {
 }
 
 TEST(Qemu, HasTheDevicesOfAGuestAndNoOther) {
-  const auto argv = qemu_arguments(machine());
+  const auto argv = qemu_arguments(machine(), Memory::own);
   std::vector<std::string> devices;
   for (std::size_t i = 0; i + 1 < argv.size(); ++i) {
     if (argv[i] == "-device") devices.push_back(argv[i + 1].substr(0, argv[i + 1].find(',')));
@@ -81,6 +81,27 @@ TEST(Qemu, HasTheDevicesOfAGuestAndNoOther) {
   // Its disks are descriptors: no path of the host is on the command line.
   EXPECT_TRUE(std::ranges::none_of(
       argv, [](const auto& word) { return word.contains("/var/") || word.contains("/home/"); }));
+}
+
+bool has(const std::vector<std::string>& argv, std::string_view text) {
+  return std::ranges::any_of(argv, [&](const auto& word) { return word.contains(text); });
+}
+
+// Nobody can command a VMM whose memory is its own; a copy maps its template's memory privately.
+TEST(Qemu, OnlyAMachineWithAFileAsMemoryHasAMonitor) {
+  const auto own = qemu_arguments(machine(), Memory::own);
+  EXPECT_FALSE(has(own, "monitor,"));
+  EXPECT_FALSE(has(own, "memory-backend"));
+  const auto recorded = qemu_arguments(machine(), Memory::recorded);
+  EXPECT_TRUE(has(recorded, "size=536870912,mem-path=/memory,share=on"));
+  EXPECT_FALSE(has(recorded, "-incoming"));
+  const auto restored = qemu_arguments(machine(), Memory::restored);
+  EXPECT_TRUE(has(restored, "size=536870912,mem-path=/memory,share=off"));
+  EXPECT_TRUE(has(restored, "-incoming"));
+  // It runs by itself once its devices are read; `cont` before that hangs the guest for ever.
+  EXPECT_EQ(std::ranges::find(restored, "-S"), restored.end());
+  EXPECT_FALSE(restore_words().contains("cont\""));
+  EXPECT_TRUE(restore_words().contains("x-ignore-shared"));
 }
 
 // E107: nothing is loaded into the guest's kernel, and no debug interface is open.

@@ -39,6 +39,24 @@ void add_port(std::vector<std::string>& argv, const std::string& id, int fd, con
              fmt::format("virtserialport,chardev={},name={}", id, name)});
 }
 
+// Without the guest's memory, which is a file that the other side has too.
+constexpr std::string_view kHello =
+    R"({"execute":"qmp_capabilities"}{"execute":"migrate-set-capabilities","arguments":)"
+    R"({"capabilities":[{"capability":"x-ignore-shared","state":true}]}})";
+
+// In place of memory of the VMM's own. Private: what a copy writes is its own, page by page.
+void add_memory(std::vector<std::string>& argv, const plan::Machine& machine, Memory memory) {
+  if (memory == Memory::own) return;
+  const char* share = memory == Memory::recorded ? "on" : "off";
+  add(argv, {"-object",
+             fmt::format("memory-backend-file,id=memory,size={},mem-path=/memory,share={}",
+                         machine.memory, share),
+             "-machine", "memory-backend=memory", "-chardev",
+             fmt::format("socket,id=monitor,fd={}", int{kVmmMonitor}), "-mon",
+             "chardev=monitor,mode=control"});
+  if (memory == Memory::restored) add(argv, {"-incoming", "defer"});
+}
+
 }  // namespace
 
 std::string kernel_command_line(const plan::Machine& machine) {
@@ -55,41 +73,34 @@ std::string kernel_command_line(const plan::Machine& machine) {
   return line;
 }
 
-std::vector<std::string> qemu_arguments(const plan::Machine& machine) {
+std::string record_descriptor_words() {
+  return std::string(kHello) + R"({"execute":"getfd","arguments":{"fdname":"devices"}})";
+}
+
+std::string record_words() {
+  return R"({"execute":"migrate","arguments":{"uri":"fd:devices"}})";
+}
+
+std::string restore_words() {
+  return fmt::format(R"({}{{"execute":"migrate-incoming","arguments":{{"uri":"fd:{}"}}}})", kHello,
+                     int{kVmmDevices});
+}
+
+std::vector<std::string> qemu_arguments(const plan::Machine& machine, Memory memory) {
   const bool emulated = machine.accelerator == plan::Accelerator::emulation;
   std::vector<std::string> argv = {machine.vmm};
   add(argv,
       {"-M",
        "microvm,acpi=on,x-option-roms=off,pit=on,pic=on,rtc=on,isa-serial=off,usb=off,pcie=off",
        "-accel",
-       emulated ? "tcg,thread=multi,tb-size=64" : "kvm",
-       "-cpu",
-       emulated ? "max" : "host",
-       "-m",
-       fmt::format("{}M", machine.memory >> 20),
-       "-smp",
-       fmt::format("{}", machine.processors),
-       "-nodefaults",
-       "-no-user-config",
-       "-no-reboot",
-       "-display",
-       "none",
-       "-serial",
-       "none",
-       "-parallel",
-       "none",
-       "-monitor",
-       "none",
-       "-global",
-       "virtio-mmio.force-legacy=off",
-       "-kernel",
-       kBoxKernel,
-       "-initrd",
-       kBoxArchive,
-       "-append",
-       kernel_command_line(machine)});
-  add(argv, {"-chardev", fmt::format("socket,id=monitor,fd={}", int{kVmmMonitor}), "-mon",
-             "chardev=monitor,mode=control"});
+       // One thread for all processors: with one for each a guest stood still for ever now and
+       // then.
+       emulated ? "tcg,thread=single,tb-size=64" : "kvm", "-cpu", emulated ? "max" : "host", "-m",
+       fmt::format("{}M", machine.memory >> 20), "-smp", fmt::format("{}", machine.processors),
+       "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "none",
+       "-parallel", "none", "-monitor", "none", "-global", "virtio-mmio.force-legacy=off",
+       "-kernel", kBoxKernel, "-initrd", kBoxArchive, "-append", kernel_command_line(machine)});
+  add_memory(argv, machine, memory);
   add(argv, {"-device", "virtio-serial-device,max_ports=3"});
   add_port(argv, "control", kVmmControl, kControlPort);
   add_port(argv, "watch", kVmmWatch, kWatchPort);

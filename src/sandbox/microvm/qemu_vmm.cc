@@ -37,33 +37,56 @@ base::Result<frame::FromInit> receive(const ipc::Channel& control) {
 class Qemu final : public Vmm {
  public:
   base::Result<MachineEnds> boot(const plan::Machine& machine, Container& box, const base::Fd& base,
-                                 const base::Fd& disk) override {
-    box_ = &box;
-    const auto ready = TRY(receive(box.control()));
-    if (!std::holds_alternative<frame::Ready>(ready)) {
-      return base::fail(base::Kind::peer, "the VMM's box", "answered something else", {});
-    }
-    Pair control = TRY(stream_pair());
-    Pair watch = TRY(stream_pair());
-    Pair monitor = TRY(stream_pair());
-    const base::Fd tap = box.take_tap();
-    TRY(start(machine, {control.theirs.get(), watch.theirs.get(), base.get(), disk.get(), tap.get(),
-                        monitor.theirs.get()}));
-    monitor_ = std::move(monitor.ours);
-    return MachineEnds{std::move(control.ours), std::move(watch.ours)};
-  }
+                                 const base::Fd& disk, const Beginning& beginning) override;
+  base::Result<base::Fd> record() override;
+  void leave_alone() override { monitor_.reset(); }
   [[nodiscard]] int watch_fd() const override { return box_->control().fd(); }
   [[nodiscard]] std::string ended() override;
 
  private:
-  base::Status start(const plan::Machine& machine, std::array<int, kVmmPassed> passed);
+  base::Status start(const plan::Machine& machine, Memory memory, const std::vector<int>& passed);
 
   Container* box_ = nullptr;
-  base::Fd monitor_;
-  base::Fd said_;  // what it writes to its standard error
+  base::Fd monitor_;  // while it is recorded or restored
+  base::Fd said_;     // what it writes to its standard error
 };
 
-base::Status Qemu::start(const plan::Machine& machine, std::array<int, kVmmPassed> passed) {
+base::Result<MachineEnds> Qemu::boot(const plan::Machine& machine, Container& box,
+                                     const base::Fd& base, const base::Fd& disk,
+                                     const Beginning& beginning) {
+  box_ = &box;
+  const auto ready = TRY(receive(box.control()));
+  if (!std::holds_alternative<frame::Ready>(ready)) {
+    return base::fail(base::Kind::peer, "the VMM's box", "answered something else", {});
+  }
+  Pair control = TRY(stream_pair());
+  Pair watch = TRY(stream_pair());
+  Pair monitor = TRY(stream_pair());
+  const base::Fd tap = box.take_tap();
+  std::vector<int> passed = {control.theirs.get(), watch.theirs.get(), base.get(), disk.get(),
+                             tap.get()};
+  if (beginning.memory != Memory::own) {
+    passed.insert(passed.end(), {monitor.theirs.get(), beginning.file.get()});
+  }
+  if (beginning.memory == Memory::restored) passed.push_back(beginning.devices.get());
+  TRY(start(machine, beginning.memory, passed));
+  if (beginning.memory != Memory::own) monitor_ = std::move(monitor.ours);
+  if (beginning.memory == Memory::restored) {
+    TRY(os::write_all(monitor_.get(), restore_words(), "monitor"));
+  }
+  return MachineEnds{std::move(control.ours), std::move(watch.ours)};
+}
+
+base::Result<base::Fd> Qemu::record() {
+  auto devices = TRY(os::pipe());
+  const std::array<int, 1> sent = {devices.second.get()};
+  TRY(os::send_message(monitor_.get(), record_descriptor_words(), sent));
+  TRY(os::write_all(monitor_.get(), record_words(), "monitor"));
+  return std::move(devices.first);
+}
+
+base::Status Qemu::start(const plan::Machine& machine, Memory memory,
+                         const std::vector<int>& passed) {
   auto said = TRY(os::pipe());
   // A VMM that says much must not wait until somebody reads it.
   TRY(os::set_nonblocking(said.second.get()));
@@ -71,10 +94,11 @@ base::Status Qemu::start(const plan::Machine& machine, std::array<int, kVmmPasse
   const base::Fd null = TRY(os::open("/dev/null", O_RDWR, 0));
   frame::Exec exec;
   exec.id = kVmmCommand;
-  exec.argv = qemu_arguments(machine);
+  exec.argv = qemu_arguments(machine, memory);
   exec.cwd = "/";
   exec.filter = confine::as_bytes(confine::filter(confine::Profile::vmm));
-  exec.passed = kVmmPassed;
+  exec.passed = static_cast<std::uint32_t>(passed.size());
+  if (memory != Memory::own) exec.env = {std::string("LD_PRELOAD=") + kBoxMemoryOpener};
   std::vector<int> fds = {null.get(), null.get(), said.second.get()};
   fds.insert(fds.end(), passed.begin(), passed.end());
   TRY_IN("the VMM's box", ipc::send_value(box_->control(), frame::ToInit(std::move(exec)), fds));
