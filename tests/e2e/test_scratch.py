@@ -1,6 +1,5 @@
 """A scratch root: everything inside can be written, nothing of the host changes, and what its root keeps closed stays closed."""
 # lane: full
-# sanitized
 import json
 import os
 import pathlib
