@@ -120,11 +120,13 @@ std::string environment_file(const plan::Plan& plan, const Ready& ready) {
   out += "NO_PROXY=localhost,127.0.0.1,::1\nno_proxy=localhost,127.0.0.1,::1\n";
   out += "NODE_USE_ENV_PROXY=1\n";
   for (const policy::Credential& credential : plan.policy.credentials) {
-    for (const auto& [variable, field] : credential.env) {
+    for (const auto& wanted : credential.env) {  // variable and field
       const auto found = std::ranges::find_if(plan.placeholders, [&](const auto& placeholder) {
-        return placeholder.credential == credential.name && placeholder.field == field;
+        return placeholder.credential == credential.name && placeholder.field == wanted.second;
       });
-      if (found != plan.placeholders.end()) out += fmt::format("{}={}\n", variable, found->value);
+      if (found != plan.placeholders.end()) {
+        out += fmt::format("{}={}\n", wanted.first, found->value);
+      }
     }
   }
   return out;
