@@ -112,9 +112,12 @@ base::Result<std::string> template_name(const plan::Plan& plan, const Inputs& in
   const plan::Machine& machine = *plan.machine;
   const plan::MountDisk* disk = plan::step_of<plan::MountDisk>(plan);
   if (disk == nullptr) return base::bad_input("MountDisk", "a machine without a disk", {});
-  std::string all = fmt::format(
-      "{}\n{} {} {} {}\n{}\n{}", kForm, plan::to_string(machine.accelerator), machine.memory,
-      machine.processors, disk->size, os::kernel_release(), TRY(processor()));
+  // The machine as it is built, but for the clock's speed, which is_current() judges.
+  plan::Machine built = machine;
+  built.tsc_khz = 0;
+  std::string all = fmt::format("{}\n{}\n{}\n{}\n{}", kForm,
+                                base::join(qemu_arguments(built, Memory::restored), "\n"),
+                                disk->size, os::kernel_release(), TRY(processor()));
   std::vector<std::string> paths = machine.files;
   paths.insert(paths.end(), {machine.kernel, machine.base, TRY(archive_file(plan, inputs)),
                              plan.helper_dir + kMemoryOpener});
