@@ -36,7 +36,7 @@ constexpr Call kCalls[] = {
     {"faccessat", 269, 48, kA}, {"faccessat2", 439, 439, kA}, {"fadvise64", 221, 223, kA},
     {"fallocate", 285, 47, kA}, {"fanotify_init", 300, 262, kP}, {"fanotify_mark", 301, 263, kP},
     {"fchdir", 81, 50, kA}, {"fchmod", 91, 52, kA}, {"fchmodat", 268, 53, kA}, {"fchmodat2", 452, 452, kA},
-    {"fchown", 93, 55, kA}, {"fchownat", 260, 54, kA}, {"fcntl", 72, 25, kA}, {"fdatasync", 75, 83, kA},
+    {"fchown", 93, 55, kA}, {"fchownat", 260, 54, kA}, {"fcntl", 72, 25, kC}, {"fdatasync", 75, 83, kA},
     {"fgetxattr", 193, 10, kA}, {"file_getattr", 468, 468, kN}, {"file_setattr", 469, 469, kN},
     {"finit_module", 313, 273, kP}, {"flistxattr", 196, 13, kA}, {"flock", 73, 32, kA}, {"fork", 57, -1, kA},
     {"fremovexattr", 199, 16, kA}, {"fsconfig", 431, 431, kP}, {"fsetxattr", 190, 7, kA},

@@ -127,6 +127,17 @@ const std::vector<Attempt>& attempts() {
       {"E61", "memfd_secret", call(SYS_memfd_secret, ~0L), ENOSYS},
       {"E36", "sethostname", call(SYS_sethostname, 0, -1), EPERM},
       {"E44", "userfaultfd", call(SYS_userfaultfd, ~0L), ENOSYS},
+      {"E79", "lease", call(SYS_fcntl, -1, F_SETLEASE, F_RDLCK), EPERM},
+      {"E48", "kexec_file_load", call(SYS_kexec_file_load, -1, -1, 0, path, ~0L), EPERM},
+      {"E51", "xfrm netlink", call(SYS_socket, AF_NETLINK, SOCK_RAW, 6), EAFNOSUPPORT},
+      {"E51", "rxrpc", call(SYS_socket, 33, SOCK_DGRAM, AF_INET), EAFNOSUPPORT},
+      {"E51", "can", call(SYS_socket, 29, SOCK_RAW, 1), EAFNOSUPPORT},
+      {"E51", "tipc", call(SYS_socket, 30, SOCK_SEQPACKET, 0), EAFNOSUPPORT},
+      {"E51", "bluetooth", call(SYS_socket, 31, SOCK_RAW, 1), EAFNOSUPPORT},
+      {"E51", "kcm", call(SYS_socket, 41, SOCK_DGRAM, 0), EAFNOSUPPORT},
+      {"E51", "qipcrtr", call(SYS_socket, 42, SOCK_DGRAM, 0), EAFNOSUPPORT},
+      {"E51", "smc", call(SYS_socket, 43, SOCK_STREAM, 0), EAFNOSUPPORT},
+      {"E51", "xdp", call(SYS_socket, 44, SOCK_RAW, 0), EAFNOSUPPORT},
       {"E49", "alg", call(SYS_socket, 38, SOCK_SEQPACKET, 0), EAFNOSUPPORT},
       {"E25", "device node", call(SYS_mknodat, -1, path, S_IFCHR | 0600, 0x103), EPERM},
   };
@@ -144,10 +155,30 @@ TEST(StandardFilter, refused_calls_answer_as_the_table_says) {
 
 TEST(StandardFilter, without_the_filter_the_same_calls_reach_the_kernel) {
   // What this kernel may have been built without, where its own answer is the filter's.
-  const std::set<std::string> may_be_missing = {
-      "io_uring_setup", "io_uring_enter", "userfaultfd", "memfd_secret", "alg",
-      "vsock",          "kexec_load",     "mptcp",       "modify_ldt",   "netfilter netlink",
-      "audit netlink",  "add_key",        "keyctl",      "request_key"};
+  const std::set<std::string> may_be_missing = {"io_uring_setup",
+                                                "io_uring_enter",
+                                                "userfaultfd",
+                                                "memfd_secret",
+                                                "alg",
+                                                "vsock",
+                                                "kexec_load",
+                                                "mptcp",
+                                                "modify_ldt",
+                                                "netfilter netlink",
+                                                "audit netlink",
+                                                "add_key",
+                                                "keyctl",
+                                                "request_key",
+                                                "xfrm netlink",
+                                                "rxrpc",
+                                                "can",
+                                                "tipc",
+                                                "bluetooth",
+                                                "kcm",
+                                                "qipcrtr",
+                                                "smc",
+                                                "xdp",
+                                                "kexec_file_load"};
   int different = 0;
   for (const Attempt& attempt : attempts()) {
     const int free = error_of(With::nothing, attempt.act);

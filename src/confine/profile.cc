@@ -136,6 +136,12 @@ Decision setrlimit_rules() {
   return {{{{low(0, {4})}, kPretend}}, kAllow};
 }
 
+// A lease makes whoever opens the file wait for its holder: of a file that is shared to be read, a
+// program of the host. The kernel gives one to the file's owner, who the workload is without root.
+Decision lease_rules() {
+  return {{{{low(1, {F_SETLEASE})}, kRefuse}}, kAllow};
+}
+
 // Process 1 is cerco's own init. Where it has the workload's uid (a user namespace whose map has
 // one id) the kernel would let these calls change it; elsewhere it refuses them itself.
 Decision but_not_for_init(unsigned pid, Decision decision) {
@@ -172,6 +178,7 @@ Decision checked(std::string_view name, Profile profile) {
   if (name == "setpriority") return priority_rules(PRIO_USER);
   if (name == "ioprio_set") return priority_rules(kIoprioWhoUser);
   if (name == "setrlimit") return setrlimit_rules();
+  if (name == "fcntl") return lease_rules();
   std::abort();  // calls.cc marks a call as checked that has no rules here
 }
 

@@ -138,6 +138,7 @@ std::uint32_t by_argument(const std::string& name, const Args& a, Profile profil
                                                                               : gives(EPERM);
   }
   if (name == "setrlimit") return low(0) == 4 ? gives(0) : kAllowed;
+  if (name == "fcntl") return low(1) == 1024 ? gives(EPERM) : kAllowed;  // F_SETLEASE
   if (name == "setpriority") return low(0) == 2 || low(1) == 1 ? gives(EPERM) : kAllowed;
   if (name == "ioprio_set") return low(0) == 3 || low(1) == 1 ? gives(EPERM) : kAllowed;
   if (name.starts_with("sched_set")) return low(0) == 1 ? gives(EPERM) : kAllowed;

@@ -340,14 +340,22 @@ def test_ipv6_upstream(net):
 
 
 def test_other_datagrams_and_icmp_are_refused_at_once(net):
-    """N140-N142, F4: QUIC, NTP, ICMP, raw sockets."""
-    trap = net.serve("udp", {"address": PUBLIC[0], "port": 443})
-    script = ("python3 - <<'X'\nimport socket\nfor port in (443, 123, 853, 5353, 5355, 53000):\n    s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(10)\n    s.connect(('93.184.216.34', port)); s.send(b'x')\n"
+    """N140-N142, F4: QUIC, NTP, STUN, ICMP, tunnels, SCTP, DCCP; the same over IPv6, to a neighbour as well."""
+    traps = [net.serve("udp", {"address": address, "port": 443}) for address in (PUBLIC[0], PUBLIC6[0])]
+    script = ("python3 - <<'X'\nimport socket\nfor port in (443, 123, 853, 3478, 5353, 5355, 53000):\n    s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(10)\n    s.connect(('93.184.216.34', port)); s.send(b'x')\n"
               "    try:\n        s.recv(10); print('answer')\n    except OSError as e:\n        print(type(e).__name__)\n"
-              "try:\n    socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)\nexcept OSError as e:\n    print(type(e).__name__)\nX")
+              "for host in ('" + PUBLIC6[0] + "', 'fe80::1', 'ff02::1'):\n    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.settimeout(10)\n"
+              "    try:\n        s.connect((host, 443)); s.send(b'x'); s.recv(10); print('answer')\n    except TimeoutError:\n        print('sent')\n"
+              "    except OSError as e:\n        print('refused')\nX")
     result = run(net, script)
-    assert result.text.split() == ["ConnectionRefusedError"] * 6 + ["PermissionError"], result
-    assert trap.entries() == []
+    assert result.text.split() == ["ConnectionRefusedError"] * 7 + ["refused"] * 3, result
+    assert [trap.entries() for trap in traps] == [[], []]
+    kinds = ("import socket\nfor kind in ((2, 3, 1), (2, 3, 47), (2, 3, 50), (2, 3, 41), (2, 3, 255), (10, 3, 58), (2, 2, 1), (2, 1, 132), (2, 6, 33)):\n"
+             "    try:\n        socket.socket(*kind)\n        print('GOT')\n    except OSError as e:\n        print(e.errno)\n")
+    held = net.box.run("--", "python3", "-c", kinds, policy=POLICY).text.split()
+    assert len(held) == 9 and "GOT" not in held, held
+    free = subprocess.run(["unshare", "--net", "/usr/bin/python3", "-c", kinds], capture_output=True, text=True, timeout=GUARD)
+    assert free.stdout.split()[:6] == ["GOT"] * 6, free
 
 
 def test_servers_inside_are_left_alone(net):

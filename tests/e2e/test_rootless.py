@@ -215,6 +215,21 @@ def test_init_is_not_the_workloads_although_it_has_its_uid(user):
     assert {name for name, answer in free.items() if answer == "GOT"} == NOT_PERMITTED, free
 
 
+def test_no_lease_makes_a_program_of_the_host_wait(user):
+    """E79: a file that is shared to be read is the workload's own to the kernel, and a lease would hold up who opens it to write."""
+    shared = user.home / "shared"
+    shared.mkdir()
+    (shared / "file").write_text("x")
+    for path in (shared, shared / "file"):
+        os.chown(path, user.uid, user.uid)
+    script = (f"import fcntl\nwith open('{shared}/file') as file:\n    try:\n        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)\n"
+              "        print('GOT')\n    except OSError as error:\n        print(error.errno)\n    print(fcntl.fcntl(file, fcntl.F_GETLEASE) == fcntl.F_UNLCK)")
+    held = user.run(*UNHELD, "--ro", shared, "--", "python3", "-c", script)
+    assert held.text.split() == [str(errno.EPERM), "True"], held
+    free = user.run(*UNHELD, "--ro", shared, "--", "python3", "-c", script, without=["seccomp"])
+    assert free.text.split() == ["GOT", "False"], free
+
+
 def test_nothing_reaches_the_network_and_the_gateway_answers(user):
     ask = ("python3", "-c", "import socket\n"
            "for at in (('127.0.0.1', 9), ('169.254.169.254', 80), ('192.0.2.1', 443)):\n"

