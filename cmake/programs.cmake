@@ -68,7 +68,8 @@ target_link_options(cerco-isolate PRIVATE -fno-sanitize=all -static-pie -Wl,--gc
 
 # What ./quickstart builds: all that a person needs, and no test.
 add_custom_target(programs)
-foreach(program cerco cerco-guest cerco-init cerco-vmm-memory cerco-tunnel cerco-journal cerco-gateway cerco-broker cerco-minter cerco-publisher)
+foreach(program cerco cerco-guest cerco-init cerco-isolate cerco-vmm-memory cerco-tunnel cerco-journal cerco-gateway cerco-broker
+        cerco-minter cerco-publisher)
   if(TARGET ${program})
     add_dependencies(programs ${program})
   endif()

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
 
 #include "os/os.h"
@@ -130,7 +131,9 @@ std::vector<std::string> hints_of_arguments(const plan::Plan& plan,
     if (word.empty() || word.starts_with('-') || word == "." || word == "..") continue;
     const os::PathKind kind = os::path_kind(word);
     if (kind != os::PathKind::file && kind != os::PathKind::folder) continue;
-    const std::string inside = word.starts_with('/') ? word : plan.command.cwd + "/" + word;
+    // "./x", as `cerco run FILE` names its file, is x.
+    const std::string inside =
+        (std::filesystem::path(plan.command.cwd) / word).lexically_normal().string();
     const auto from = host_path(plan, inside);
     if ((from && os::real_path(*from)) || made_by_plan(plan, inside) || is_brought(inside))
       continue;

@@ -75,6 +75,8 @@ TEST_F(Executables, ArgumentsOfTheHostThatAreNotInsideNameTheRemedy) {
   plan::Plan plan = plan_of(host_, {"cat", table});
   plan.command.cwd = host_.at("data");
   EXPECT_TRUE(cli::hints_of_arguments(plan, {"table.csv"}).empty());
+  plan.command.argv = {"cat", host_.at("data/./table.csv")};
+  EXPECT_TRUE(cli::hints_of_arguments(plan, {"table.csv"}).empty());
 }
 
 TEST_F(Executables, AMissingCommandIs127) {

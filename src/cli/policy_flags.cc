@@ -1,6 +1,7 @@
 // The flags that shape the policy, shared by every subcommand that has one, and the plan that comes
 // of it.
 #include <algorithm>
+#include <cerrno>
 
 #include "cli/cli.h"
 #include "cli/delegated.h"
@@ -49,6 +50,7 @@ base::Result<std::string> read_policy_file(const std::string& file, std::string_
   base::Error error = std::move(text).error();
   error.kind = base::Kind::bad_input;
   error.where = base::printable(where);
+  if (error.number == ENOENT) error.expected = "expected a policy file that is there";
   return std::unexpected(std::move(error));
 }
 

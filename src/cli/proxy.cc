@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 
 #include "cli/proxy_policy.h"
@@ -49,6 +50,8 @@ base::Result<Listener> listen_at(const std::string& text) {
     base::Error error = std::move(socket).error();
     error.kind = base::Kind::bad_input;
     error.where = where;
+    if (error.number == EADDRINUSE)
+      error.expected = "expected another --listen ADDRESS:PORT; port 0 for any";
     return std::unexpected(std::move(error));
   }
   const os::Endpoint bound = TRY(os::local_endpoint(socket->get()));

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "supervisor/run_report.h"
 
 namespace cli {
@@ -61,6 +63,11 @@ std::string refusal_block(const journal::Summary& summary) {
                          what_was_refused(refusal));
     if (!refusal.fix.empty())
       block += "    the narrowest rule that would allow it:\n" + indented(refusal.fix);
+  }
+  if (std::ranges::any_of(summary.refused, [](const auto& one) { return one.kind == "range"; })) {
+    block +=
+        "  range: the address lies where egress stays closed; cerco log shows it\n"
+        "    (`addresses` or `cidr` of a rule opens a private one)\n";
   }
   return block;
 }

@@ -79,6 +79,8 @@ TEST(RefusalBlock, SaysWhatHowOftenAndWhatWouldAllowIt) {
             "      host = \"evil.test\"\n"
             "  1x path: POST api.test:443 /v1/\\x1b[2J\n");
   EXPECT_EQ(cli::refusal_block({}), "");
+  EXPECT_TRUE(cli::refusal_block({.refused = {{.kind = "range", .host = "10.1.2.3", .count = 1}}})
+                  .contains("  1x range: 10.1.2.3\n  range: the address lies"));
 }
 
 }  // namespace

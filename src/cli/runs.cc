@@ -75,7 +75,8 @@ base::Result<KnownRun> find_run(const World& world, std::string_view text) {
     return base::fail(base::Kind::not_found, base::printable(text), "several runs start so",
                       "expected one of " + base::join(by_prefix, ", "));
   }
-  return base::fail(base::Kind::not_found, base::printable(text), "no such run", {});
+  return base::fail(base::Kind::not_found, base::printable(text), "no such run",
+                    "cerco ps -a lists all");
 }
 
 base::Result<std::string> find_journal(const World& world, const std::string& text) {

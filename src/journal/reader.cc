@@ -79,7 +79,7 @@ base::Result<std::string> event(const std::string& journal_dir, const std::strin
   const auto seq = base::parse_number(std::string_view(id).substr(std::min(id.size(), colon + 1)));
   const std::string run = id.substr(0, std::min(colon, id.size()));
   if (colon == std::string::npos || !seq || !parse_file_name(run + ".jsonl")) {
-    return base::bad_input(id, "no event id", "RUN:NUMBER");
+    return base::bad_input(id, "no event id", "expected RUN:NUMBER, as cerco log prints it");
   }
   const std::string start = "{\"v\":1,\"seq\":" + std::to_string(*seq) + ",";
   std::string found;
