@@ -234,7 +234,7 @@ TEST(Verify, CanariesAreThoseOfThePolicy) {
       {[](Plan& p) { p.canaries[1].secret = "ghp_short"; }, "other canaries"},
       {[](Plan& p) { p.canaries[2].secret = "with a space in it and long"; }, "other canaries"},
       {[](Plan& p) { std::swap(p.canaries[0], p.canaries[1]); }, "other canaries"},
-      {[](Plan& p) { p.policy.filesystem.canaries.pop_back(); }, "other canaries"},
+      {[](Plan& p) { p.policy.filesystem.canaries.pop_back(); }, "policy_sha256"},
       {[](Plan& p) { p.canaries[2].secret[0] ^= 'a' ^ 'b'; }, "not planted"},
       {[](Plan& p) {
          std::erase_if(p.steps, [](const plan::Step& step) {

@@ -77,7 +77,7 @@ TEST(Parsing, Errors_F25_F100_F55_N182) {
         << block << "\nsaid: " << result.error().line();
     EXPECT_FALSE(result.error().line().contains('\n'));
   }
-  EXPECT_EQ(count, 41U);
+  EXPECT_EQ(count, 42U);
 }
 
 TEST(Parsing, SecretsAreNeverInAMessage_F55_F105) {
