@@ -1,5 +1,5 @@
-// Any bytes as what a client or a server of PostgreSQL begins with: what is read is written back the
-// same, and no answer to SCRAM gets further than its form allows.
+// Any bytes as what a client or a server of PostgreSQL begins with: what is read is written back
+// the same, and no answer to SCRAM gets further than its form allows.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -22,8 +22,9 @@ name = "raw"
 tcp = "raw.example.org:4000"
 )";
 
-const plan::Canary kAws{
-    .kind = "aws", .id = "AKIAQWERTYUIOPASDF23", .secret = "aBcDeFgHiJkLmNoPqRsTuVwXyZ234567aBcDeFgH"};
+const plan::Canary kAws{.kind = "aws",
+                        .id = "AKIAQWERTYUIOPASDF23",
+                        .secret = "aBcDeFgHiJkLmNoPqRsTuVwXyZ234567aBcDeFgH"};
 
 struct Asked {
   std::string answer;

@@ -202,9 +202,8 @@ Session::Problem Session::prove() {
   auto problem = co_await tell(*connection_.upstream, postgres::write_startup(startup_));
   if (!problem.empty()) co_return problem;
   const auto word = co_await hear_word();
-  const auto offered = word && word->kind == Authentication::kSasl
-                           ? postgres::mechanisms(word->data)
-                           : std::nullopt;
+  const auto offered =
+      word && word->kind == Authentication::kSasl ? postgres::mechanisms(word->data) : std::nullopt;
   if (!offered) co_return std::string("postgres-auth");
   const auto offers = [&](std::string_view name) {
     return std::ranges::find(*offered, name) != offered->end();
@@ -216,16 +215,16 @@ Session::Problem Session::prove() {
   if (!certificate.empty()) binding.header = "y,,";
   if (bound) binding = {.header = "p=tls-server-end-point,,", .data = certificate};
   http::Scram scram("", base::random_base32(kNonce), std::move(binding));
-  problem = co_await tell(
-      *connection_.upstream,
-      postgres::write_sasl_initial(bound ? kScramPlus : kScram, scram.first()));
+  problem = co_await tell(*connection_.upstream,
+                          postgres::write_sasl_initial(bound ? kScramPlus : kScram, scram.first()));
   if (!problem.empty()) co_return problem;
   co_return co_await answer(scram);
 }
 
 Session::Problem Session::answer(http::Scram& scram) {
   const auto first = co_await hear_word();
-  if (!first || first->kind != Authentication::kSaslContinue) co_return std::string("postgres-auth");
+  if (!first || first->kind != Authentication::kSaslContinue)
+    co_return std::string("postgres-auth");
   const auto challenge = scram.challenge(first->data);
   if (!challenge) co_return std::string("postgres-auth");
   auto lease = co_await core_.credentials.salted(connection_, request_, credential_, verified_,
@@ -247,8 +246,8 @@ Session::Problem Session::answer(http::Scram& scram) {
 // What a server says of itself until it is ready; by the key that is among it a query can be
 // cancelled later, by this sandbox and no other.
 Session::Problem Session::await_ready() {
-  auto problem = co_await tell(*connection_.client,
-                               postgres::write_authentication(Authentication::kOk, ""));
+  auto problem =
+      co_await tell(*connection_.client, postgres::write_authentication(Authentication::kOk, ""));
   for (int news = 0; problem.empty() && news < kMostNews; ++news) {
     const auto heard = co_await hear(*connection_.upstream);
     if (!heard) co_return std::string("upstream");

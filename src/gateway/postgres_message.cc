@@ -65,8 +65,10 @@ base::Result<Startup> parse_startup(std::string_view body) {
   if (code == kCancel && rest.size() == kKey) {
     return Startup{.kind = Startup::Kind::cancel, .key = std::string(rest), .parameters = {}};
   }
-  if (code == kTls && rest.empty()) return Startup{.kind = Startup::Kind::tls, .key = {}, .parameters = {}};
-  if (code == kGss && rest.empty()) return Startup{.kind = Startup::Kind::gss, .key = {}, .parameters = {}};
+  if (code == kTls && rest.empty())
+    return Startup{.kind = Startup::Kind::tls, .key = {}, .parameters = {}};
+  if (code == kGss && rest.empty())
+    return Startup{.kind = Startup::Kind::gss, .key = {}, .parameters = {}};
   return bad("another version");
 }
 

@@ -20,7 +20,9 @@ TEST(PostgresMessage, StartsAreReadAndWritten) {
   using namespace std::string_literals;
   const std::pair<std::string, Startup> rows[] = {
       {session("user\0app\0database\0some\0\0"s),
-       {.kind = Startup::Kind::session, .key = {}, .parameters = {{"user", "app"}, {"database", "some"}}}},
+       {.kind = Startup::Kind::session,
+        .key = {},
+        .parameters = {{"user", "app"}, {"database", "some"}}}},
       {session("options\0\0user\0a\0\0"s),
        {.kind = Startup::Kind::session, .key = {}, .parameters = {{"options", ""}, {"user", "a"}}}},
       {bytes({4, 0xd2, 0x16, 0x2f}), {.kind = Startup::Kind::tls, .key = {}, .parameters = {}}},
@@ -76,7 +78,9 @@ TEST(PostgresMessage, WordsOfAuthentication) {
   EXPECT_FALSE(mechanisms("A\0"s));
   EXPECT_FALSE(mechanisms("A"));
   EXPECT_FALSE(parse_authentication("\0\0\0"s));
-  EXPECT_EQ(write_sasl_initial("M", "data"), "p\0\0\0\x0eM\0\0\0\0\x04" "data"s);
+  EXPECT_EQ(write_sasl_initial("M", "data"),
+            "p\0\0\0\x0eM\0\0\0\0\x04"
+            "data"s);
   EXPECT_TRUE(fatal("28000", "no").ends_with("C28000\0Mno\0\0"s));
 }
 

@@ -91,7 +91,8 @@ base::Result<ScramChallenge> Scram::challenge(std::string_view server_first) {
   const auto number = base::parse_number(*rounds);
   auto plain = base::from_base64(*salt);
   if (!number || !plain) return bad("no salt or no number of rounds");
-  ScramChallenge challenge{.salt = std::move(*plain), .rounds = static_cast<std::uint64_t>(*number)};
+  ScramChallenge challenge{.salt = std::move(*plain),
+                           .rounds = static_cast<std::uint64_t>(*number)};
   if (!is_fair(challenge)) return bad("a challenge that is not fair");
   whole_nonce_ = *nonce;
   server_first_ = server_first;

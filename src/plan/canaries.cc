@@ -40,7 +40,8 @@ std::string without(std::string_view text, std::string_view prefix) {
 }
 
 bool well_formed(const Canary& canary) {
-  if (canary.kind == "aws") return is_random(without(canary.id, "AKIA")) && is_random(canary.secret);
+  if (canary.kind == "aws")
+    return is_random(without(canary.id, "AKIA")) && is_random(canary.secret);
   if (!canary.id.empty()) return false;
   if (canary.kind == "github") return is_random(without(canary.secret, "ghp_"));
   if (canary.kind == "npm") return is_random(without(canary.secret, "npm_"));
@@ -76,8 +77,7 @@ std::map<std::string, std::string> canary_files(const std::vector<Canary>& canar
       files.emplace(kNetrc, fmt::format("machine artifacts.internal\nlogin deploy\npassword {}\n",
                                         canary.secret));
     } else if (canary.kind == "npm") {
-      files.emplace(kNpm,
-                    fmt::format("//registry.internal/:_authToken={}\n", canary.secret));
+      files.emplace(kNpm, fmt::format("//registry.internal/:_authToken={}\n", canary.secret));
     }
   }
   return files;
@@ -90,9 +90,10 @@ base::Status check_canaries(const Plan& plan) {
     return refuse("other canaries than filesystem.canaries", "the plan as make gives it");
   }
   for (const auto& [path, content] : canary_files(plan.canaries)) {
-    const bool planted = std::ranges::any_of(plan.steps, [&](const Step& step) {
+    const WriteFile file_wanted{path, content, kCanaryMode};
+    const bool planted = std::ranges::any_of(plan.steps, [&file_wanted](const Step& step) {
       const auto* file = std::get_if<WriteFile>(&step);
-      return file != nullptr && *file == WriteFile{path, content, kCanaryMode};
+      return file != nullptr && *file == file_wanted;
     });
     if (!planted) return refuse(fmt::format("the canary {} is not planted", path), "a WriteFile");
   }
