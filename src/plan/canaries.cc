@@ -90,9 +90,10 @@ base::Status check_canaries(const Plan& plan) {
     return refuse("other canaries than filesystem.canaries", "the plan as make gives it");
   }
   for (const auto& [path, content] : canary_files(plan.canaries)) {
-    const bool planted = std::ranges::any_of(plan.steps, [&](const Step& step) {
+    const WriteFile file_wanted{path, content, kCanaryMode};
+    const bool planted = std::ranges::any_of(plan.steps, [&file_wanted](const Step& step) {
       const auto* file = std::get_if<WriteFile>(&step);
-      return file != nullptr && *file == WriteFile{path, content, kCanaryMode};
+      return file != nullptr && *file == file_wanted;
     });
     if (!planted) return refuse(fmt::format("the canary {} is not planted", path), "a WriteFile");
   }
