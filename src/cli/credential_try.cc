@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "cli/caught_run.h"
 #include "cli/cli.h"
 #include "cli/credential_test_request.h"
-#include "cli/report_text.h"
 #include "journal/journal.h"
 #include "os/os.h"
 
@@ -28,39 +28,15 @@ base::Result<policy::Credential> find_credential(const policy::Policy& policy,
                          "expected the name of one, with --policy FILE");
 }
 
-struct Tried {
-  int status = 0;      // of the run
-  std::string code;    // of the answer, as curl told it
-  std::string errors;  // what the run said
-  std::string run;
-};
-
-base::Result<Tried> try_it(const World& world, const Parsed& parsed, const TestRequest& request) {
-  // Files without a name: nothing of them stays.
-  const base::Fd out = TRY(os::open("/tmp", O_TMPFILE | O_RDWR, 0600));
-  const base::Fd err = TRY(os::open("/tmp", O_TMPFILE | O_RDWR, 0600));
-  const base::Fd report = TRY(os::open("/tmp", O_TMPFILE | O_RDWR, 0600));
-  const base::Fd in = TRY(os::open("/dev/null", O_RDONLY, 0));
-  World inner = world;
-  inner.in = in.get();
-  inner.out = out.get();
-  inner.err = err.get();
-  inner.terminal = {};
+base::Result<Caught> try_it(const World& world, const Parsed& parsed, const TestRequest& request) {
   Parsed command;
   for (const auto& [name, value] : parsed.flags) {
     if (name != "--url" && name != "--method" && name != "--json") {
       command.flags.emplace_back(name, value);
     }
   }
-  command.flags.emplace_back("--report", "fd:" + std::to_string(report.get()));
-  command.dashes = true;
   command.rest = request.argv;
-  Tried tried;
-  tried.status = TRY(run(inner, command));
-  tried.code = TRY(os::read_all(out.get(), kMostText, "test"));
-  tried.errors = TRY(os::read_all(err.get(), kMostText, "test"));
-  tried.run = run_in(TRY(os::read_all(report.get(), 4U << 20, "report")));
-  return tried;
+  return caught_run(world, std::move(command), kMostText);
 }
 
 }  // namespace
@@ -72,7 +48,7 @@ base::Result<int> credential_test(const World& world, const Parsed& parsed) {
   const auto credential = TRY(find_credential(effective.policy, parsed.words[0]));
   const TestRequest request = TRY(test_request(credential, parsed.value("--method").value_or(""),
                                                parsed.value("--url").value_or("")));
-  const Tried tried = TRY(try_it(world, parsed, request));
+  const Caught tried = TRY(try_it(world, parsed, request));
   std::uint64_t uses = 0;
   if (!tried.run.empty()) {
     const auto found = journal::credentials(world.state_dir + "/journal", tried.run);
@@ -81,7 +57,7 @@ base::Result<int> credential_test(const World& world, const Parsed& parsed) {
     }
   }
   const bool answered =
-      tried.status == 0 && (tried.code.starts_with('2') || tried.code.starts_with('3'));
+      tried.status == 0 && (tried.out.starts_with('2') || tried.out.starts_with('3'));
   const bool good = uses > 0 && answered;
   const std::string what = uses == 0  ? "the secret was not sent"
                            : answered ? "the secret was sent"
@@ -93,14 +69,14 @@ base::Result<int> credential_test(const World& world, const Parsed& parsed) {
                          .add("method", request.method)
                          .add("url", request.url)
                          .add("uses", uses)
-                         .add("status", tried.code)
+                         .add("status", tried.out)
                          .add("run", tried.run)
                          .text() +
                      "\n");
   } else {
     print(world, fmt::format("{}: {} {}: {}; status {}; run {}\n", credential.name, request.method,
                              base::printable(request.url), what,
-                             tried.code.empty() ? "none" : base::printable(tried.code),
+                             tried.out.empty() ? "none" : base::printable(tried.out),
                              tried.run.empty() ? "none" : tried.run));
   }
   if (!good) print_error(world, tried.errors);

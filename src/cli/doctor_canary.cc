@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/report_text.h"
+#include "cli/caught_run.h"
 #include "journal/journal.h"
 #include "os/net.h"
 #include "os/os.h"
@@ -82,10 +82,6 @@ base::Result<std::string> journal_of(const World& world, const std::string& run)
 }
 
 // Files without a name: nothing of them stays.
-base::Result<base::Fd> nameless() {
-  return os::open("/tmp", O_TMPFILE | O_RDWR, 0600);
-}
-
 base::Result<CanarySeen> run_it(const World& world, const policy::Effective& effective,
                                 const CanaryPlan& canary, const std::string& folder) {
   const std::string file = folder + "/policy.toml";
@@ -95,29 +91,19 @@ base::Result<CanarySeen> run_it(const World& world, const policy::Effective& eff
     const base::Fd fd = TRY(os::open(file, O_WRONLY | O_CREAT | O_EXCL, 0600));
     TRY(os::write_all(fd.get(), policy::show(mine), file));
   }
-  const base::Fd out = TRY(nameless());
-  const base::Fd err = TRY(nameless());
-  const base::Fd report = TRY(nameless());
-  const base::Fd in = TRY(os::open("/dev/null", O_RDONLY, 0));
   World inner = world;
-  inner.in = in.get();
-  inner.out = out.get();
-  inner.err = err.get();
-  inner.terminal = {};
   inner.env["CERCO_CANARY"] = canary.secret;
   Parsed command;
-  command.flags = {{"--policy", file}, {"--report", "fd:" + std::to_string(report.get())}};
-  command.dashes = true;
+  command.flags = {{"--policy", file}};
   command.rest = {"bash", "-c", canary_script(canary)};
+  Caught caught = TRY(caught_run(std::move(inner), std::move(command), kMostText));
   CanarySeen seen;
-  seen.status = TRY(run(inner, command));
-  seen.inside = TRY(os::read_all(out.get(), kMostText, "canary"));
-  const std::string said = TRY(os::read_all(err.get(), kMostText, "canary"));
-  const std::string run = run_in(TRY(os::read_all(report.get(), kMostText, "report")));
-  if (!seen.inside.contains("CANARY began")) print_error(world, said);
-  if (run.empty()) return seen;
-  seen.journal = TRY(journal_of(world, run));
-  seen.verified = TRY(journal::verify(world.state_dir, run, "", "")).holds;
+  seen.status = caught.status;
+  seen.inside = std::move(caught.out);
+  if (!seen.inside.contains("CANARY began")) print_error(world, caught.errors);
+  if (caught.run.empty()) return seen;
+  seen.journal = TRY(journal_of(world, caught.run));
+  seen.verified = TRY(journal::verify(world.state_dir, caught.run, "", "")).holds;
   return seen;
 }
 

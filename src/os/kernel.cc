@@ -102,14 +102,19 @@ unsigned usable_processors() {
   return count;
 }
 
+// Cuts the path's last name off; false where there is none.
+static bool to_parent(std::string& path) {
+  const auto slash = path.rfind('/');
+  if (path == "/" || slash == std::string::npos) return false;
+  path.resize(std::max<std::size_t>(slash, 1));
+  return true;
+}
+
 base::Result<DiskRoom> disk_room(std::string path) {
   const std::string asked = path;
   struct statfs status = {};
   while (::statfs(path.c_str(), &status) != 0) {
-    const auto slash = path.rfind('/');
-    if (errno != ENOENT || path == "/" || slash == std::string::npos)
-      return base::system_error("statfs " + asked);
-    path.resize(slash == 0 ? 1 : slash);
+    if (errno != ENOENT || !to_parent(path)) return base::system_error("statfs " + asked);
   }
   const auto block = static_cast<std::uint64_t>(status.f_frsize);
   return DiskRoom{status.f_bavail * block, status.f_blocks * block};
@@ -123,9 +128,7 @@ bool may_access(const std::string& path, Access access) {
 base::Result<std::string> disk_under(std::string path) {
   struct stat status = {};
   while (::stat(path.c_str(), &status) != 0) {
-    const auto slash = path.rfind('/');
-    if (slash == std::string::npos || path == "/") return base::system_error("stat " + path);
-    path.resize(std::max<std::size_t>(slash, 1));
+    if (!to_parent(path)) return base::system_error("stat " + path);
   }
   const std::string device =
       fmt::format("/sys/dev/block/{}:{}", major(status.st_dev), minor(status.st_dev));
